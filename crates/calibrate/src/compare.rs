@@ -7,22 +7,24 @@
 
 use serde::Serialize;
 
-/// Comparison of measured and simulated times.
+/// Comparison of the distributions of measured and simulated service times.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// Number of measured times.
+    /// Number of the measured times.
     pub requests: u64,
-    /// Mean of the measured times, nanoseconds.
+    /// Mean of the measured times, in nanoseconds.
     pub mean_measured_ns: u64,
-    /// Mean of the simulated times, nanoseconds.
+    /// Mean of the simulated times, in nanoseconds.
     pub mean_simulated_ns: u64,
-    /// The demerit figure, nanoseconds.
+    /// Demerit figure (Ruemmler and Wilkes 1994), in nanoseconds: the root mean square of the horizontal distance
+    /// between the two cumulative distributions.
     pub rms_ns: u64,
-    /// The demerit figure as a share of the measured mean.
+    /// Demerit figure as a fraction of the mean of the measured times.
     pub rms_share: f64,
 }
 
-/// Compares two sets of times, and sorts both; returns `None` if one of them is empty.
+/// Compares the distributions of two sets of times in nanoseconds, which may differ in number. Sorts both slices.
+/// Returns `None` if either is empty.
 pub fn compare(measured_ns: &mut [u64], simulated_ns: &mut [u64]) -> Option<Comparison> {
     if measured_ns.is_empty() || simulated_ns.is_empty() {
         return None;

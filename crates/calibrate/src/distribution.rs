@@ -15,24 +15,27 @@ use crate::validate::{Class, Suspect, Validation};
 /// Most times of one side that are kept; of more, a part is kept at equal steps.
 const TIMES_MAX: u64 = 1 << 22;
 
-/// Durations of requests, nanoseconds, each with its number of requests.
+/// The durations of requests of a real drive, without the single requests: pairs of a duration in nanoseconds and the
+/// number of requests that took so long.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Distribution {
-    /// Durations of reads.
+    /// Durations of reads: pairs of nanoseconds and number of requests.
     pub reads: Vec<(u64, u64)>,
-    /// Durations of writes.
+    /// Durations of writes: pairs of nanoseconds and number of requests.
     pub writes: Vec<(u64, u64)>,
-    /// Description of the workload in the generator's syntax, if the record contains it.
+    /// Description of the workload that was measured, in the syntax of the workload generator; `None` if the record
+    /// does not contain it.
     pub words: Option<String>,
 }
 
 impl Distribution {
-    /// Returns the number of requests.
+    /// Returns the number of all requests, reads and writes.
     pub fn requests(&self) -> u64 {
         self.reads.iter().chain(&self.writes).map(|(_, count)| count).sum()
     }
 
-    /// Returns the single times of reads, writes or both, nanoseconds; of very many, a part at equal steps.
+    /// Returns the duration of each request of the operation `wanted`, or of all for `None`, in nanoseconds: reads
+    /// first. If there are more than 4 Mi (2²²) requests, only every n-th is returned.
     pub fn times_ns(&self, wanted: Option<Operation>) -> Vec<u64> {
         let of = |operation| wanted.is_none_or(|wanted| wanted == operation);
         let step = self.requests().div_ceil(TIMES_MAX).max(1);
@@ -49,7 +52,13 @@ impl Distribution {
     }
 }
 
-/// Simulates the workload on `drive`; returns the operation and the duration of each request, nanoseconds.
+/// Simulates the workload from `source` on `drive`, with requests issued according to `arrival`. Returns the operation
+/// of each request and the nanoseconds from its entry to its completion, in the order of completion. Requests past the
+/// end of the drive are left out.
+///
+/// # Errors
+///
+/// The source fails, or the simulation refuses it.
 pub fn play(source: impl Source, arrival: Arrival, drive: Drive) -> Result<Vec<(Operation, u64)>, TraceError> {
     let options = Options { fit: Fit::Reject, arrival, ..Options::live(&drive) };
     let mut kept = Times(Vec::new());
@@ -69,7 +78,8 @@ impl Observer for Times {
     }
 }
 
-/// Validates `simulated` against `measured`; returns `None` if one side is empty.
+/// Compares the simulated durations, each with its operation and in nanoseconds, with the measured distribution: all
+/// requests, reads, and writes. Returns `None` if either side is empty.
 pub fn validate(measured: &Distribution, simulated: &[(Operation, u64)]) -> Option<Validation> {
     let class = |name: &str, wanted: Option<Operation>| {
         let of = |operation: Operation| wanted.is_none_or(|wanted| wanted == operation);

@@ -7,39 +7,41 @@
 use imbrex_disk::{Command, Operation, SimDuration, SimTime};
 use imbrex_trace::{Request, When};
 
-/// A request that a drive served.
+/// A request that a real drive served, with its measured times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MeasuredRequest {
-    /// The request, in sectors of 512 bytes.
+    /// The command that the host issued, with its address and length in sectors of 512 bytes.
     pub command: Command,
-    /// Time of issue.
+    /// Time at which the host issued the request to the drive.
     pub issued: SimTime,
-    /// Time from issue to completion.
+    /// Time from the issue of the request to its completion.
     pub taken: SimDuration,
-    /// Whether the drive's buffer served the request; `None` if the record does not say.
+    /// Whether the drive's buffer served the request without access to the medium; `None` if the record does not say
+    /// so.
     pub hit: Option<bool>,
 }
 
 impl MeasuredRequest {
-    /// Returns the time of completion.
+    /// Returns the time at which the request completed.
     pub fn completed(&self) -> SimTime {
         self.issued + self.taken
     }
 }
 
-/// Requests of a real drive that were read from a file.
+/// A measurement of a real drive: its requests, as read from a file.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Measured {
-    /// Requests, in the order of issue.
+    /// The requests, in the order of their issue.
     pub requests: Vec<MeasuredRequest>,
-    /// Name of the file format from which the requests were read.
+    /// Name of the file format from which the measurement was read.
     pub format: String,
-    /// Decisions made while the file was read, as text for the user.
+    /// Notes for people about decisions made while the file was read.
     pub notes: Vec<String>,
 }
 
 impl Measured {
-    /// Returns the largest number of requests that were outstanding at once.
+    /// Returns the maximum number of requests that were in flight at once, at least 1. A request that completes when
+    /// another is issued is no longer in flight.
     pub fn depth(&self) -> usize {
         let mut ends: Vec<u64> = self.requests.iter().map(|request| request.completed().0).collect();
         ends.sort_unstable();
@@ -55,8 +57,9 @@ impl Measured {
         most.max(1)
     }
 
-    /// Returns the requests as a workload. If at most one was outstanding, each is issued after the pause that followed
-    /// the one before; otherwise each at its time.
+    /// Returns the requests as a workload for a simulation. If never more than one was in flight, each is issued as
+    /// long after the completion of the previous one as in the measurement. Otherwise each is issued at its measured
+    /// time.
     pub fn workload(&self) -> Vec<Request> {
         let one_by_one = self.depth() == 1;
         let mut before: Option<SimTime> = None;
@@ -72,7 +75,8 @@ impl Measured {
         self.requests.iter().map(request).collect()
     }
 
-    /// Returns the first and the second half of the requests.
+    /// Returns two measurements: the first and the second half of the requests, in the order of issue. Of an odd number
+    /// of requests, the second half has one more.
     pub fn halves(&self) -> (Measured, Measured) {
         let (first, second) = self.requests.split_at(self.requests.len() / 2);
         let half = |requests: &[MeasuredRequest]| Measured { requests: requests.to_vec(), ..self.clone() };
@@ -80,7 +84,8 @@ impl Measured {
     }
 }
 
-/// Returns whether a request begins where the one before ended.
+/// Returns whether `command` begins at the sector where `before`, the previous command, ended. Returns false without a
+/// previous command, or if that was a flush.
 pub fn is_sequential(before: Option<&Command>, command: &Command) -> bool {
     before.is_some_and(|before| before.operation != Operation::Flush && before.end() == command.lba)
 }

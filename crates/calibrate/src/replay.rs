@@ -7,20 +7,21 @@ use imbrex_trace::{Recorded, TraceError};
 
 use crate::measured::Measured;
 
-/// Result of a request on a simulated drive.
+/// Result of simulating one measured request.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Simulated {
-    /// Time from entry to completion.
+    /// Time from the entry of the request into the drive to its completion.
     pub taken: SimDuration,
-    /// Seek time, a part of `taken`.
+    /// Time of the request during which the head was seeking, a part of `taken`.
     pub seek: SimDuration,
-    /// Rotational wait, a part of `taken`.
+    /// Time of the request during which the head waited for the sector to rotate to it, a part of `taken`.
     pub rotation: SimDuration,
-    /// Seek distance, cylinders.
+    /// Distance of the head's position after this request from that after the previous one, in cylinders.
     pub distance: u32,
-    /// Whether the request was answered without seek, rotational wait and transfer.
+    /// Whether the request was answered without access to the medium: no seek, no rotational wait and no transfer.
     pub hit: bool,
-    /// Whether the request was served: one past the end of the drive is not.
+    /// Whether the request was served. If false, the request lies past the end of the drive, and all other fields are
+    /// 0.
     pub served: bool,
 }
 
@@ -50,7 +51,12 @@ impl Observer for Times {
     }
 }
 
-/// Replays `measured` on `drive`; returns the results in the order of the requests.
+/// Simulates the requests of `measured` on `drive`, at their measured times or with their measured pauses
+/// ([`Measured::workload`]). Returns one result for each request, in the order of the requests.
+///
+/// # Errors
+///
+/// The simulation fails.
 pub fn replay(measured: &Measured, drive: Drive) -> Result<Vec<Simulated>, TraceError> {
     let mut options = Options::live(&drive);
     options.fit = Fit::Reject;

@@ -12,7 +12,7 @@ use crate::compare::{Comparison, compare};
 use crate::measured::{Measured, is_sequential};
 use crate::replay::Simulated;
 
-/// Name of the schema in the output of `imbrex validate --json`.
+/// Name and version of the format of the output of `imbrex validate --json`.
 pub const SCHEMA: &str = "imbrex.validate/1";
 
 /// Upper bounds of the classes by seek distance, cylinders.
@@ -31,40 +31,44 @@ const SURELY: f64 = 3.0;
 /// difference is attributed to the seeks too.
 const SHARE_OF_SEEKS: f64 = 0.01;
 
-/// Comparison of a class of requests.
+/// Comparison of the measured with the simulated times of one class of requests, such as reads. A request may be in
+/// several classes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Class {
-    /// Name of the class, which describes its requests.
+    /// Name of the class, such as `read hit`.
     pub class: String,
-    /// The comparison.
+    /// Comparison of the distributions of the times of the class.
     #[serde(flatten)]
     pub comparison: Comparison,
-    /// Mean of simulated minus measured time, request by request, nanoseconds.
+    /// Mean of simulated minus measured time over the requests of the class, in nanoseconds; negative if the simulation
+    /// is faster.
     pub mean_difference_ns: i64,
 }
 
-/// The part of the model that the differences point at.
+/// The part of the model of the drive that the largest differences point at.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Suspect {
-    /// `overheads`, `seeks`, `rotation`, `cache`, `transfers` or `nothing`.
+    /// Name of the part: `overheads`, `seeks`, `rotation`, `cache` or `transfers`. `nothing` if there is no difference,
+    /// and `no one part` if only distributions were compared.
     pub part: String,
-    /// The reason, in words.
+    /// The reason, in words for people.
     pub because: String,
 }
 
-/// The result of a validation.
+/// The result of comparing a simulated drive with a measurement of a real one.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Validation {
-    /// Comparison of all requests.
+    /// Comparison of the distributions of the times of all requests that were served.
     #[serde(flatten)]
     pub whole: Comparison,
-    /// Mean of simulated minus measured time, request by request, nanoseconds.
+    /// Mean of simulated minus measured time over all requests that were served, in nanoseconds; negative if the
+    /// simulation is faster.
     pub mean_difference_ns: i64,
-    /// Comparisons by class.
+    /// Comparisons by class of request. Classes without requests are left out.
     pub classes: Vec<Class>,
-    /// The part of the model that the largest differences point at.
+    /// The part of the model of the drive that the largest differences point at, with the reason.
     pub suspect: Suspect,
-    /// Number of requests past the end of the drive, which are left out.
+    /// Number of measured requests that lie past the end of the simulated drive, and are left out.
     pub rejected: u64,
 }
 
@@ -87,7 +91,8 @@ impl Pair {
     }
 }
 
-/// Validates `simulated` against `measured`; returns `None` if no request was served.
+/// Compares the times in `simulated`, the results of [`replay`](crate::replay::replay) in the order of the requests,
+/// with those in `measured`. Returns `None` if the simulated drive served no request.
 pub fn validate(measured: &Measured, simulated: &[Simulated]) -> Option<Validation> {
     let pairs = pairs(measured, simulated);
     let whole = class("all", &pairs, |_| true)?;

@@ -17,10 +17,11 @@ const LOOK_NS: i64 = 50_000_000;
 /// Permissions that the options of a command give.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Consent {
-    /// Option `--force`: a target with contents is not refused. A target in use is still refused, and the question is
-    /// still asked.
+    /// Whether `--force` was given: a target with contents is not refused. A target in use is still refused, and the
+    /// question is still asked.
     pub force: bool,
-    /// Option `--yes`: no question is asked on a terminal. A target with contents is still refused without `--force`.
+    /// Whether `--yes` was given: the user is not asked on a terminal. A target with contents is still refused without
+    /// `--force`.
     pub yes: bool,
 }
 

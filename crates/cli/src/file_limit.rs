@@ -11,6 +11,6 @@ pub(crate) fn report_as_error() {
     }
 }
 
-/// Does nothing: the platform has no such signal.
+/// Does nothing: this platform has no SIGXFSZ, the Unix signal for a write past the limit on the size of files.
 #[cfg(not(unix))]
 pub fn report_as_error() {}

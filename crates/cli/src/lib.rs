@@ -44,7 +44,9 @@ use imbrex::Failure;
 use crate::args::{Cli, Command};
 use crate::error::ExitCode;
 
-/// Executes the command line of this process and returns its exit code.
+/// Runs the `imbrex` program with the command line of this process, and returns its exit code: 0 done, 1 failed, 2
+/// wrong command line, 3 damage found, 4 standard output failed. A wrong command line, `--help` and `--version` end the
+/// process within this function.
 pub fn main() -> std::process::ExitCode {
     file_limit::report_as_error();
     let cli = Cli::try_parse_from(fs::helper::arguments()).unwrap_or_else(|error| usage::leave(&error));

@@ -7,47 +7,48 @@
 use imbrex_disk::{Geometry, SharedDisk, SimTime};
 use imbrex_layer::{Cause, Medium, Plan, StepOp};
 
-/// Number of radial bins of a surface.
+/// Number of radial bins into which the tracks of each surface are divided, from the outer to the inner diameter.
 pub const BINS: usize = 240;
 
-/// Latest activity in a bin.
+/// Latest write and latest read in one radial bin of one surface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Bin {
     /// Cause of the latest write, if there was one.
     pub written: Option<Cause>,
-    /// Simulated time of the latest write.
+    /// Simulated time of the latest write; zero if there was none.
     pub written_at: SimTime,
-    /// Simulated time of the latest read.
+    /// Simulated time of the latest read; zero if there was none.
     pub read_at: SimTime,
 }
 
-/// Latest activity in every bin of a drive.
+/// Latest activity in every bin of a drive's platters, and counts of written sectors. Accesses to flash are not
+/// recorded.
 #[derive(Clone, Debug)]
 pub struct Activity {
     disk: SharedDisk,
     surfaces: Vec<Vec<Bin>>,
-    /// Sectors written so far, by cause.
+    /// Number of physical sectors written to the platters so far, by cause; indexed by `Cause as usize`.
     pub written_sectors: [u64; Cause::ALL.len()],
 }
 
 impl Activity {
-    /// Returns a record without any activity for `disk`.
+    /// Returns a record without any activity for the platters of `disk`.
     pub fn new(disk: SharedDisk) -> Activity {
         let surfaces = disk.geometry.surfaces() as usize;
         Activity { surfaces: vec![vec![Bin::default(); BINS]; surfaces], disk, written_sectors: Default::default() }
     }
 
-    /// Returns the bins of every surface, from the outer diameter inward.
+    /// Returns, for each surface from number 0 on, its [`BINS`] bins, from the outer diameter inward.
     pub fn surfaces(&self) -> &[Vec<Bin>] {
         &self.surfaces
     }
 
-    /// Returns the index of the bin in which a radial track lies.
+    /// Returns the index of the radial bin, from 0 to [`BINS`] − 1, in which radial track number `radial_track` lies.
     pub fn bin(geometry: &Geometry, radial_track: u32) -> usize {
         (u64::from(radial_track) * BINS as u64 / u64::from(geometry.radial_tracks().max(1))) as usize
     }
 
-    /// Records the reads and writes of `plan` on the disk, executed at simulated time `now`.
+    /// Records the reads and writes of `plan` on the platters, as if all of them took place at simulated time `now`.
     pub fn see(&mut self, plan: &Plan, now: SimTime) {
         let geometry = &self.disk.geometry;
         for step in plan.steps.iter().filter(|step| step.is_access() && step.medium == Medium::Disk) {

@@ -8,8 +8,8 @@
 //!   a zone of a host-managed drive:         its condition, and how far its pointer is
 //! ```
 //!
-//! The home of a sector is its band on a new drive. A band is dirty while some sectors of which the band is
-//! the home lie elsewhere: in a cache, or in the spare of a rewrite. A log of the size of a band is also a band. A cache of any
+//! The home of a sector is its band on a new drive. A band is dirty while some sectors of which the band is the home
+//! lie elsewhere: in a cache, or in the spare of a rewrite. A log of the size of a band is also a band. A cache of any
 //! other size is not a band.
 //!
 //! Invariants:
@@ -38,32 +38,32 @@ const CLEANING_FOR: SimDuration = SimDuration(2_000_000_000);
 const SPOTS_MAX: u64 = 32;
 const SPOTS_IN_ALL: u64 = 600_000;
 
-/// State of a band or zone.
+/// State of a band or zone of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum BandState {
     /// The band holds no data.
     Empty,
-    /// All sectors whose home is this band lie in the band.
+    /// All stored sectors whose home is this band lie in the band. The home of a sector is its band on a new drive.
     Clean,
-    /// Some sectors whose home is this band lie elsewhere; [`Band::share`] says how many.
+    /// Some sectors whose home is this band lie elsewhere, for example in a cache; [`Band::share`] says how many.
     Dirty,
-    /// The band is being rewritten or emptied.
+    /// The band was rewritten or emptied by cleaning within the last two seconds of simulated time.
     Cleaning,
-    /// The band is filled up to [`Band::share`].
+    /// The band or zone is written in order, and filled up to [`Band::share`].
     Open,
-    /// The zone is filled up to [`Band::share`], and the host has closed it.
+    /// The zone is filled up to [`Band::share`], and is closed (ZBC): partly written, but not open.
     Closed,
-    /// The band is filled to its end.
+    /// The band or zone is filled to its end.
     Full,
-    /// A zone without a write pointer.
+    /// A zone without a write pointer, which can be written anywhere.
     Conventional,
-    /// A zone that is read-only or offline.
+    /// A zone that is read-only or offline, and so takes no writes.
     Failed,
 }
 
 impl BandState {
-    /// All states, in the order of their numbers.
+    /// All states, in the order of their numeric values.
     pub const ALL: [BandState; 9] = [
         BandState::Empty,
         BandState::Clean,
@@ -76,7 +76,7 @@ impl BandState {
         BandState::Failed,
     ];
 
-    /// Returns the name of the state.
+    /// Returns the lower-case name of the state, such as `empty`.
     pub const fn name(self) -> &'static str {
         match self {
             BandState::Empty => "empty",
@@ -103,13 +103,13 @@ impl BandState {
     }
 }
 
-/// State and fill of a band.
+/// State and fill of one band or zone.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Band {
-    /// State of the band.
+    /// State of the band as of the latest [`Bands::refresh`].
     pub state: BandState,
-    /// Fraction of the band's size, 0 to 1: for a dirty band, the sectors that belong to the band and lie elsewhere.
-    /// Otherwise the part that is filled.
+    /// Fraction of the size of the band, from 0 to 1. For a dirty band: the sectors whose home is the band and that lie
+    /// elsewhere. For other states: the part that is filled.
     pub share: f64,
 }
 
@@ -129,7 +129,8 @@ struct Home {
     is_touched: bool,
 }
 
-/// Number of drawn parts of bands in each state, for each surface and each bin.
+/// Numbers of drawn parts of bands, indexed by surface, then by radial bin (see [`BINS`]), then by the numeric value of
+/// the [`BandState`].
 pub type CountsBySurface = Vec<Vec<[u32; BandState::ALL.len()]>>;
 
 /// A drawn part of a band on a surface.
@@ -140,7 +141,7 @@ struct Spot {
     bin: u8,
 }
 
-/// The bands or zones of a drive.
+/// The bands or zones of a drive with their states, for display.
 #[derive(Clone, Debug)]
 pub struct Bands {
     places: Vec<Extent>,
@@ -157,8 +158,8 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// Returns the bands or zones of `fresh`, a new drive. The result is empty if its tracks are interlaced, if its
-    /// writes destroy no other tracks, or if a host without zones manages it.
+    /// Returns the bands or zones of `fresh`, a drive in its initial state. For a drive without zones, the result is
+    /// empty if the tracks are interlaced, if writes destroy no other tracks, or if the drive is a caveat disk.
     pub fn new(fresh: &Drive) -> Bands {
         let (disk, layer) = (&fresh.disk, fresh.layer.as_ref());
         let (mut homes, mut places) = (Vec::new(), Vec::new());
@@ -196,30 +197,31 @@ impl Bands {
         Home { lba, sectors, first, holder: first, held: sectors.0, away: 0, is_touched: false }
     }
 
-    /// Marks every run for a new lookup. Needed if the map is not that of a new drive.
+    /// Marks the whole map for a new lookup by [`Bands::refresh`]. Needed if the drive is not in its initial state.
     pub fn touch_all(&mut self) {
         for index in 0..self.homes.len() {
             self.touch(index);
         }
     }
 
-    /// Returns the bands, in the order of their places.
+    /// Returns the states of the bands, in the order of [`Bands::places`], as of the latest [`Bands::refresh`].
     pub fn all(&self) -> &[Band] {
         &self.bands
     }
 
-    /// Returns the extents of the bands, ordered by PBA.
+    /// Returns the physical extents of the bands, in ascending order.
     pub fn places(&self) -> &[Extent] {
         &self.places
     }
 
-    /// Returns whether the bands are zones that the host manages.
+    /// Returns whether this describes the zones of a host-managed drive, and not the bands of a drive that manages
+    /// itself.
     pub fn is_zoned(&self) -> bool {
         self.is_zoned
     }
 
-    /// Marks the runs that `plan`, which serves `commands`, may move at simulated time `now`, and records the bands
-    /// that it cleans.
+    /// Marks the parts of the map that `plan`, which serves `commands`, may change, for a lookup by the next
+    /// [`Bands::refresh`]. Also records `now` as the time of the latest cleaning of each band that the plan cleans.
     pub fn see(&mut self, commands: &[Command], plan: &Plan, now: SimTime) {
         // A trim may cause a plan that contains only a note. So the commands of the host count in addition to the
         // steps of the plan.
@@ -259,8 +261,8 @@ impl Bands {
         }
     }
 
-    /// Updates the states to those of `layer` at simulated time `now`. If many runs are marked, looks up only some of
-    /// them; later calls look up the rest.
+    /// Updates the states to those of `layer` at simulated time `now`. For bands, looks up only the marked parts of the
+    /// map, and only some of them if there are many; later calls look up the rest.
     pub fn refresh(&mut self, layer: &dyn Layer, now: SimTime) {
         if let Some(zones) = layer.zones() {
             return self.read_zones(zones);
@@ -362,7 +364,11 @@ impl Bands {
         }
     }
 
-    /// Returns the number of drawn parts of bands in each state, for each surface and each bin.
+    /// Returns the numbers of drawn parts of bands in each state, for each of `surfaces` surfaces and each radial bin.
+    /// Of each band, some tracks are drawn, evenly spread.
+    ///
+    /// # Panics
+    /// If the drive has drawn tracks on more than `surfaces` surfaces.
     pub fn by_surface(&self, surfaces: u8) -> CountsBySurface {
         let mut counts = vec![vec![[0; BandState::ALL.len()]; BINS]; surfaces as usize];
         for spot in &self.spots {

@@ -21,19 +21,19 @@ use crate::error::DeviceError;
 /// Parameters that a caveat disk reports to its host (Singh 2014 §3.3, §4.2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CaveatMode {
-    /// Bytes per sector.
+    /// Size of a sector in bytes.
     pub sector_bytes: u32,
-    /// Number of sectors of the disk.
+    /// Capacity of the disk in sectors.
     pub sectors: Sectors,
-    /// DID, the drive isolation distance: a write damages no sector farther than this behind its end.
+    /// DID, the drive isolation distance: a write may damage at most this many sectors after its last sector.
     pub isolation: Sectors,
-    /// DNOR, the drive no overlap range: a write damages none of this many sectors after its first sector.
+    /// DNOR, the drive no overlap range: a write never damages the first so many sectors that follow its first sector.
     pub no_overlap: Sectors,
 }
 
 impl CaveatMode {
-    /// Returns the range of LBAs that a write of `sectors` from `lba` may damage, clipped to the disk (Singh 2014
-    /// §3.2).
+    /// Returns the half-open range of LBAs that a write of `sectors` sectors from `lba` on may damage, cut off at the
+    /// end of the disk (Singh 2014 §3.2). The range is empty if the write damages nothing.
     pub fn damaged_by(&self, lba: Lba, sectors: Sectors) -> std::ops::Range<u64> {
         let distances = CaveatDistances { no_overlap: self.no_overlap, isolation: self.isolation };
         let damaged = distances.destroyed_by(&(lba..lba + sectors));
@@ -41,46 +41,64 @@ impl CaveatMode {
     }
 }
 
-/// State of a caveat disk, for debugging a file system (Singh 2014 §4.2.6).
+/// State of a caveat disk, for debugging the host's file system (Singh 2014 §4.2.6).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CaveatDump {
     /// Parameters of the disk.
     pub mode: CaveatMode,
-    /// Position of the head.
+    /// Position of the head, as returned by [`CaveatDevice::head_position`].
     pub head: Lba,
-    /// Runs of maybe damaged sectors: first LBA and length.
+    /// Runs of sectors that are marked as maybe damaged, in ascending order: first LBA and length.
     pub damaged: Vec<(Lba, Sectors)>,
 }
 
-/// Operations of a caveat disk.
+/// Operations of a caveat disk (Singh 2014 §4.2): the host may write anywhere, and learns which sectors its writes may
+/// damage.
 pub trait CaveatDevice: Send {
-    /// Returns the parameters of the disk.
+    /// Returns the parameters of the disk: sector size, capacity, DID and DNOR.
     fn mode_sense(&self) -> CaveatMode;
 
-    /// Writes `from`, whole sectors, at `lba`.
-    fn write(&mut self, lba: Lba, from: &[u8]) -> Result<(), DeviceError>;
-
-    /// Reads whole sectors from `lba` on into `into`.
+    /// Writes `from`, one or more whole sectors, at `lba`. The written sectors become valid; those in
+    /// [`CaveatMode::damaged_by`] become maybe damaged.
     ///
     /// # Errors
+    /// [`DeviceError::Refused`] if `from` is not one or more whole sectors, [`DeviceError::PastEnd`] past the end of
+    /// the disk, or the error of the drive.
+    fn write(&mut self, lba: Lba, from: &[u8]) -> Result<(), DeviceError>;
+
+    /// Fills `into`, one or more whole sectors, with the sectors from `lba` on.
     ///
-    /// [`DeviceError::Destroyed`] if one of the sectors is maybe damaged.
+    /// # Errors
+    /// [`DeviceError::Destroyed`] if one of the sectors is maybe damaged or was never written; otherwise like those of
+    /// [`CaveatDevice::write`].
     fn read(&mut self, lba: Lba, into: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// Makes all completed writes durable, and the marks of the sectors that they damaged.
+    /// Makes all completed writes durable, and the marks of the sectors that they may have damaged.
+    ///
+    /// # Errors
+    /// The drive fails or has stopped.
     fn flush(&mut self) -> Result<(), DeviceError>;
 
-    /// Returns the position of the head: the sector after the last one read or written (Singh 2014 §4.4.4).
+    /// Returns the position of the head: the LBA after the last sector of the latest successful read or write, or 0
+    /// before the first one (Singh 2014 §4.4.4).
     fn head_position(&self) -> Lba;
 
-    /// Returns the first maybe damaged sector among `sectors` from `lba` on, if there is one.
+    /// Returns the LBA of the first maybe damaged sector among the `sectors` sectors from `lba` on, or `None` if there
+    /// is none. Sectors that were never written count as maybe damaged.
+    ///
+    /// # Errors
+    /// The marks cannot be read from the image.
     fn first_damaged(&mut self, lba: Lba, sectors: Sectors) -> Result<Option<Lba>, DeviceError>;
 
-    /// Returns the parameters, the head position and the maybe damaged sectors.
+    /// Returns the parameters, the head position and all maybe damaged sectors of the disk.
+    ///
+    /// # Errors
+    /// The marks cannot be read from the image.
     fn dump(&mut self) -> Result<CaveatDump, DeviceError>;
 }
 
-/// A view of an emulated drive as a caveat disk. Operations go through the drive's queue and take simulated time.
+/// A view of an emulated drive as a caveat disk. Each read, write and flush is a request to the drive and takes
+/// simulated time.
 pub struct EmulatedCaveat {
     drive: EmulatedDrive,
     mode: CaveatMode,
@@ -88,10 +106,9 @@ pub struct EmulatedCaveat {
 }
 
 impl EmulatedCaveat {
-    /// Returns the view of `drive`.
+    /// Returns a view of `drive` as a caveat disk, with the head at LBA 0.
     ///
     /// # Errors
-    ///
     /// [`DeviceError::Refused`] if `drive` is not a caveat disk whose host manages the damage.
     pub fn new(drive: EmulatedDrive) -> Result<EmulatedCaveat, DeviceError> {
         let simulated = drive.drive();
@@ -109,12 +126,12 @@ impl EmulatedCaveat {
         Ok(EmulatedCaveat { drive, mode, head: Lba(0) })
     }
 
-    /// Returns the drive, for its clock and its metrics.
+    /// Returns the drive, for example to read its clock and its metrics.
     pub fn drive(&self) -> &EmulatedDrive {
         &self.drive
     }
 
-    /// Returns the drive for changes, such as letting simulated time pass.
+    /// Returns the drive for changes, for example to let simulated time pass.
     pub fn drive_mut(&mut self) -> &mut EmulatedDrive {
         &mut self.drive
     }

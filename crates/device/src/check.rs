@@ -28,65 +28,66 @@ const WINDOW_SECTORS: u64 = 1 << 20;
 /// Number of runs of the map held at once; twice as many while they are collected.
 const RUNS_MAX: usize = 1 << 20;
 
-/// A fault found in an image.
+/// A fault found by a check of an image.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Finding {
-    /// The image does not open, for this reason.
+    /// The image cannot be opened, for this reason.
     Unopenable(String),
-    /// A numbered invariant of the layer does not hold.
+    /// An invariant of the translation layer does not hold.
     Layer(Violation),
-    /// A copy of a journal record cannot be read.
+    /// One of the two copies of a journal record is damaged.
     Journal {
-        /// Number of the record.
+        /// Number of the record, from 0.
         record: u64,
-        /// Index of the copy, 0 or 1.
+        /// Which of the two copies is damaged: 0 or 1.
         copy: usize,
     },
-    /// The space of the image differs from the data written.
+    /// Metadata or contents in the image are damaged.
     Image(Flaw),
-    /// The map leaves sectors out, repeats sectors, or points past the end of a medium.
+    /// The map from logical to physical sectors leaves sectors out, repeats sectors, or points past the end of a
+    /// medium.
     Map {
-        /// First such sector.
+        /// First logical sector of the fault.
         lba: Lba,
-        /// Description of the fault.
+        /// Description of the fault, such as "repeats sectors".
         what: &'static str,
     },
-    /// Physical sectors serve two logical runs.
+    /// The map assigns physical sectors to two runs of logical sectors.
     Shared {
-        /// Medium of the sectors.
+        /// Medium of the physical sectors.
         medium: Medium,
-        /// First of the sectors.
+        /// First of the shared physical sectors.
         pba: Pba,
-        /// Number of shared sectors.
+        /// Number of shared physical sectors.
         sectors: Sectors,
-        /// The two LBAs that the first sector serves.
+        /// The two LBAs to which the first shared sector is assigned.
         lbas: [Lba; 2],
     },
-    /// Sectors to which the map points were destroyed by a write to a track that overlaps them.
+    /// Logical sectors whose physical sectors were destroyed by a write to a track that overlaps them.
     Destroyed {
-        /// First logical sector.
+        /// First logical sector of the run.
         lba: Lba,
-        /// Physical address of that sector.
+        /// Physical sector of `lba`.
         pba: Pba,
-        /// Number of destroyed sectors.
+        /// Number of destroyed sectors in the run.
         sectors: Sectors,
     },
-    /// Sectors to which the map points cannot be read, because the image is damaged there.
+    /// Logical sectors whose physical sectors cannot be read, because the image is damaged there.
     Unreadable {
-        /// First logical sector.
+        /// First logical sector of the run.
         lba: Lba,
-        /// Medium of the sectors.
+        /// Medium of the physical sectors.
         medium: Medium,
-        /// Physical address of the first sector.
+        /// Physical sector of `lba`.
         pba: Pba,
-        /// Number of unreadable sectors.
+        /// Number of unreadable sectors in the run.
         sectors: Sectors,
     },
 }
 
 impl Finding {
-    /// Returns the first logical sector and the number of sectors that the fault makes unreadable, if the finding
-    /// names any.
+    /// Returns the run of logical sectors that the fault makes unreadable, as first LBA and length. Returns `None` for
+    /// findings other than [`Finding::Destroyed`] and [`Finding::Unreadable`].
     pub fn lbas(&self) -> Option<(Lba, Sectors)> {
         match self {
             Finding::Destroyed { lba, sectors, .. } | Finding::Unreadable { lba, sectors, .. } => {
@@ -119,24 +120,25 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Result of a check.
+/// Result of a check of an image.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Checked {
-    /// Faults found.
+    /// Faults found. Beyond 10,000 faults, further ones may be left out.
     pub findings: Vec<Finding>,
-    /// Logical sectors already recorded as lost before the check; these are not faults of the image.
+    /// Runs of logical sectors that the image records as lost by earlier damage: first LBA and length. They are not
+    /// among the findings.
     pub lost: Vec<(Lba, Sectors)>,
 }
 
-/// Callback that receives the number of bytes checked and the total number of bytes.
+/// Callback for the progress of a check. It receives the bytes of the image checked so far and the total.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
-/// Checks the image on `media` in the state that it would have once opened. `place` names the image in errors. An
-/// image that was valid once and no longer opens is a finding.
+/// Checks the image on `media` as it would be after recovery from a power cut. The medium is not written: all changes
+/// of the recovery stay in memory. `place` names the image in errors. Damage that keeps the image from opening is a
+/// finding, not an error.
 ///
 /// # Errors
-///
-/// The image cannot be used at all, for example because it is foreign or of another version.
+/// The file is not an image, has an unsupported version or is a copy of an image in use, or the medium fails.
 pub fn check_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> Result<Checked, DeviceError> {
     let mut checked = Checked::default();
     match check_opened(Overlay::new(media), place, progress, &mut checked) {
@@ -168,8 +170,12 @@ pub(crate) fn is_damage(error: &DeviceError) -> bool {
 }
 
 impl<M: Media> Store<M> {
-    /// Checks every condition that must hold between plans. `layer` must be the layer of this journal; `place` names
-    /// the image in errors.
+    /// Checks the journal, the image's metadata and contents, and the map of `layer`, which must be the layer of this
+    /// image, and returns the faults found. `place` names the image in errors. Sectors whose contents do not match
+    /// their checksums are marked as unreadable in the image. To be called only between plans.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn check(
         &mut self,
         layer: &dyn Layer,

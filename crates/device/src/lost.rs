@@ -18,10 +18,10 @@ use crate::image::journal::STORE_TAGS;
 
 /// Tag of the journal note that marks a run of sectors (LBA, count) as lost.
 pub const NOTE_LOST: u8 = STORE_TAGS + 8;
-/// Tag of the journal note that marks a run of sectors (LBA, count) as written, and so no longer lost.
+/// Tag of the journal note that ends the loss of a run of sectors (LBA, count), because the run was written.
 pub const NOTE_FOUND: u8 = STORE_TAGS + 9;
 
-/// The lost sectors of a drive.
+/// A set of lost logical sectors of a drive, kept as runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lost {
     /// End of each run, by its start.
@@ -34,12 +34,13 @@ impl Lost {
         self.runs.is_empty()
     }
 
-    /// Returns the runs of lost sectors, in order: first LBA and length.
+    /// Returns the runs of lost sectors in ascending order: first LBA and length. Adjacent lost sectors are one run.
     pub fn runs(&self) -> impl Iterator<Item = (Lba, Sectors)> + '_ {
         self.runs.iter().map(|(&start, &end)| (Lba(start), Sectors(end - start)))
     }
 
-    /// Returns the first lost sector among `sectors` from `lba` on.
+    /// Returns the first lost sector among the `sectors` sectors from `lba` on, or `None` if none is lost. `sectors`
+    /// must not be 0.
     pub fn first(&self, lba: Lba, sectors: Sectors) -> Option<Lba> {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         let before = self.runs.range(..=start).next_back().filter(|&(_, &run_end)| run_end > start && start < end);
@@ -49,7 +50,7 @@ impl Lost {
         }
     }
 
-    /// Marks `sectors` from `lba` on as lost.
+    /// Marks the `sectors` sectors from `lba` on as lost. Some of them may be lost already; 0 sectors change nothing.
     pub fn insert(&mut self, lba: Lba, sectors: Sectors) {
         let (mut start, mut end) = (lba.0, lba.0 + sectors.0);
         while let Some((&first, &last)) = self.runs.range(..=end).next_back().filter(|&(_, &last)| last >= start) {
@@ -61,7 +62,7 @@ impl Lost {
         }
     }
 
-    /// Marks `sectors` from `lba` on as no longer lost.
+    /// Marks the `sectors` sectors from `lba` on as no longer lost. Sectors that are not lost stay as they are.
     pub fn remove(&mut self, lba: Lba, sectors: Sectors) {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         if start == end {
@@ -81,20 +82,20 @@ impl Lost {
         }
     }
 
-    /// Returns the lost sectors that are not in `others`.
+    /// Returns the sectors that are lost in this set and not in `others`.
     pub fn less(&self, others: &Lost) -> Lost {
         let mut rest = self.clone();
         others.runs().for_each(|(lba, sectors)| rest.remove(lba, sectors));
         rest
     }
 
-    /// Returns whether `note` is a note about lost sectors.
+    /// Returns whether `note` is a journal note about lost sectors, by its tag.
     pub fn owns(note: &Note) -> bool {
         matches!(note.tag, NOTE_LOST | NOTE_FOUND)
     }
 
-    /// Returns a description of `note` and the names of its operands for printing, if it is a note about lost
-    /// sectors.
+    /// Returns a description of the journal note `note` and the names of its two fields, for printing, or `None` if the
+    /// note is not about lost sectors.
     pub fn words(note: &Note) -> Option<(&'static str, [&'static str; 2])> {
         match note.tag {
             NOTE_LOST => Some(("lost by damage until it is written", ["lba", "sectors"])),
@@ -103,8 +104,8 @@ impl Lost {
         }
     }
 
-    /// Returns the first lost sector among `sectors` from `lba` on for which `is_spared(sector, sector + 1)` is
-    /// false.
+    /// Returns the first lost sector among the `sectors` sectors from `lba` on for which `is_spared(sector, sector +
+    /// 1)` returns false, or `None` if there is none. The caller spares, for example, sectors that a cache holds.
     pub fn first_unspared(&self, lba: Lba, sectors: Sectors, is_spared: impl Fn(u64, u64) -> bool) -> Option<Lba> {
         let end = lba + sectors;
         let mut next = lba;
@@ -117,11 +118,10 @@ impl Lost {
         None
     }
 
-    /// Applies a journal note about lost sectors.
+    /// Applies a journal note about lost sectors: adds the sectors to this set or removes them from it.
     ///
     /// # Errors
-    ///
-    /// The note has another tag, or its sectors reach past the largest LBA.
+    /// The note has another tag, or the end of its sectors overflows a 64-bit LBA.
     pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
         let [lba, sectors, ..] = note.fields;
         if lba.checked_add(sectors).is_none() {
@@ -135,7 +135,7 @@ impl Lost {
         Ok(())
     }
 
-    /// Appends the notes from which a replay rebuilds this set of lost sectors.
+    /// Appends to `notes` one journal note for each run of lost sectors. Replaying these notes rebuilds this set.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         notes.extend(self.runs().map(|(lba, sectors)| Note::new(NOTE_LOST, &[lba.0, sectors.0])));
     }

@@ -12,9 +12,9 @@ use imbrex_disk::SimTime;
 /// Speed of simulated time relative to the wall clock.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Pace {
-    /// Simulated seconds per second of real time; 1 is real time.
+    /// Simulated seconds per second of real time; 1 is real time, 2 is twice as fast.
     Times(f64),
-    /// Requests are answered as fast as possible; simulated time is still counted.
+    /// No relation to real time: requests are answered as fast as possible; simulated time is still counted.
     None,
 }
 
@@ -53,17 +53,18 @@ pub struct PacedClock {
 }
 
 impl PacedClock {
-    /// Starts a clock at simulated time zero.
+    /// Starts a clock now, at simulated time zero.
     pub fn start(pace: Pace) -> PacedClock {
         PacedClock { begun: Instant::now(), pace }
     }
 
-    /// Returns the pace.
+    /// Returns the pace given to [`PacedClock::start`].
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// Returns the simulated time at `wall`. Without a pace, idle time passes as in real time.
+    /// Returns the simulated time at the wall-clock time `wall`; zero if `wall` lies before the start. With
+    /// [`Pace::None`], simulated time passes as real time does.
     pub fn at(&self, wall: Instant) -> SimTime {
         let factor = match self.pace {
             Pace::Times(factor) => factor,
@@ -72,7 +73,7 @@ impl PacedClock {
         SimTime((wall.saturating_duration_since(self.begun).as_nanos() as f64 * factor) as u64)
     }
 
-    /// Returns the wall-clock time at which simulated `time` comes, or `None` without a pace.
+    /// Returns the wall-clock time at which the simulated time is `time`, or `None` with [`Pace::None`].
     pub fn wall(&self, time: SimTime) -> Option<Instant> {
         match self.pace {
             Pace::Times(factor) => Some(self.begun + Duration::from_nanos((time.0 as f64 / factor) as u64)),

@@ -22,21 +22,28 @@ use crate::lost::Lost;
 use crate::media::Media;
 use crate::store::{Faults, Opened, Store, replay};
 
-/// Result of a repair.
+/// Result of the repair of an image.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Repaired {
-    /// Faults found.
+    /// Faults found by the repair and corrected, or turned into lost sectors.
     pub findings: Vec<Finding>,
-    /// Logical sectors that this repair marked as lost.
+    /// Runs of logical sectors that this repair marked as lost, in order: first LBA and length. Sectors that were lost
+    /// before are not listed, unless `is_emptied` is true.
     pub lost: Vec<(Lba, Sectors)>,
-    /// Whether the map itself was lost, and so every sector.
+    /// Whether the map from logical to physical sectors could not be recovered. Then the image holds a new drive on
+    /// which every sector is lost.
     pub is_emptied: bool,
-    /// Faults that remain: errors of the layer, which repair of the image cannot correct.
+    /// Faults found by a check after the repair: errors of the translation layer, which the repair cannot correct.
     pub left: Vec<Finding>,
 }
 
-/// Repairs the image on `media`, named `place` in errors. An undamaged image keeps its contents; only its state is
-/// rewritten.
+/// Repairs the image on `media` in place, and returns the result and the medium. `place` names the image in errors;
+/// `progress` receives the bytes checked and the total. Writes to the medium even if the image is undamaged, but then
+/// keeps all contents.
+///
+/// # Errors
+/// The image has no readable header, has an older version, is a copy of an image in use, or has an unreadable state; or
+/// the medium fails.
 pub fn repair_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> Result<(Repaired, M), DeviceError> {
     let mut repaired = Repaired::default();
     let (mut drive, mut store) = open_ruined(media, place, &mut repaired)?;

@@ -23,24 +23,23 @@ use crate::media::new_file::NewFile;
 use crate::media::overlay::Overlay;
 use crate::store::Store;
 
-/// Result of an upgrade.
+/// Result of the conversion of an image to the current format version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Upgraded {
-    /// Version of the old image.
+    /// Format version of the old image.
     pub from: u32,
-    /// Version of the new image.
+    /// Format version of the new image.
     pub to: u32,
-    /// Identity of the image, which does not change.
+    /// UUID of the drive, which does not change.
     pub uuid: uuid::Uuid,
 }
 
-/// Converts the image in the file `path`. Calls `told` with the number of chunks copied and the total number of
-/// chunks.
+/// Converts the image file `path` to the current format version. The new image replaces the old file once it is
+/// complete and durable. After each copied chunk, `told` receives the number of chunks copied and the total.
 ///
 /// # Errors
-///
-/// The image already has this version, is in use, is too damaged to open, or the host's disk is full. The image is
-/// then unchanged.
+/// The image already has this version, is in use, is too damaged to open, or the host's disk is full. The image is then
+/// unchanged.
 pub fn upgrade_file(path: &Path, told: impl FnMut(u64, u64)) -> Result<Upgraded, DeviceError> {
     let place = path.display().to_string();
     let failed = |what: &str, cause: io::Error| DeviceError::medium(format!("{place}: {what}"), cause);

@@ -3,16 +3,17 @@
 use crate::Direction;
 use crate::units::{Extent, SimDuration};
 
-/// Why an access is made. The rotation model [`Half`](crate::mechanics::Rotation::Half) times accesses by their
-/// purpose; the other models ignore it.
+/// The purpose of an access. The rotation model [`Half`](crate::mechanics::Rotation::Half) times accesses by their
+/// purpose; the other rotation models ignore it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Purpose {
-    /// For a host request, at the place where its sectors are stored.
+    /// An access at the place where the sectors of a host request are stored.
     InPlace,
-    /// To or from a backup region (Hajkazemi 2019 §2.1).
+    /// A read from or a write to a backup region, where a read-modify-write saves the sectors that it will destroy
+    /// (Hajkazemi 2019 §2.1).
     Backup,
-    /// For a whole pseudo-track at its own place (Hajkazemi 2019 §2.4). A pseudo-track does not begin and end where
-    /// tracks do. On a disk of equal tracks it does, but the paper counts as if it did not.
+    /// An access of a whole pseudo-track at its own place (Hajkazemi 2019 §2.4). It is timed as if the pseudo-track
+    /// began in the middle of a track, even where it begins and ends with tracks: the paper counts in this way.
     PseudoTrack,
 }
 
@@ -21,13 +22,13 @@ pub enum Purpose {
 pub struct Access {
     /// Whether the access reads or writes.
     pub direction: Direction,
-    /// The sectors that the access touches.
+    /// The physical sectors that the access reads or writes.
     pub extent: Extent,
-    /// Why the access is made.
+    /// The purpose of the access.
     pub purpose: Purpose,
 }
 
-/// How long an access took, in three parts.
+/// The time that an access took, in three parts that do not overlap.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct AccessTime {
     /// Time of moving the arm, settling and switching heads.

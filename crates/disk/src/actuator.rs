@@ -32,7 +32,7 @@ enum Accounting {
     None,
 }
 
-/// The arm of a drive with all its heads: its position, and the time of each access from there.
+/// The arm of a drive with all its heads: keeps their position, and computes the time of each access from there.
 #[derive(Clone, Debug)]
 pub struct Actuator {
     disk: SharedDisk,
@@ -43,7 +43,7 @@ pub struct Actuator {
 }
 
 impl Actuator {
-    /// Returns an actuator at the outermost track (radial position 0) of surface 0.
+    /// Returns an actuator at the outermost track (radial position 0) of surface 0, which records no head positions.
     pub fn new(disk: SharedDisk) -> Actuator {
         let accounting = match disk.mechanics.rotation() {
             Rotation::Exact => Accounting::Exact,
@@ -58,11 +58,11 @@ impl Actuator {
         Actuator { log: Some(log), ..Actuator::new(disk) }
     }
 
-    /// Performs `access`, beginning at `now`, and returns how long it took.
+    /// Performs `access` from `now` on: moves the head and returns the time that the access takes, by part.
     ///
     /// # Panics
     ///
-    /// Panics if the access is empty or reaches past the end of the disk: then the plan that contains it is wrong.
+    /// Panics if the access is empty or reaches past the end of the disk.
     #[inline]
     pub fn access(&mut self, now: SimTime, access: &Access) -> AccessTime {
         assert!(!access.extent.is_empty(), "an access touches a sector: {access:?}");
@@ -79,8 +79,8 @@ impl Actuator {
         }
     }
 
-    /// Returns the seek and rotation time to `target` from the head's position, beginning at `now`, without moving the
-    /// head. Schedulers use it.
+    /// Returns the time from `now` until a transfer at `target` could begin: seek, settling and rotational wait from
+    /// the head's present position. The head does not move.
     #[inline]
     pub fn positioning_time(&self, now: SimTime, target: &Place, direction: Direction) -> SimDuration {
         SimDuration(match &self.accounting {
@@ -90,23 +90,23 @@ impl Actuator {
         })
     }
 
-    /// Returns the radial position of the head: its track, counted from the outermost.
+    /// Returns the radial position of the head: its track, counted from 0 at the outer diameter.
     pub fn radial_track(&self) -> u32 {
         self.head.radial_track()
     }
 
-    /// Returns the surface of the head in use.
+    /// Returns the surface of the head in use, counted from 0.
     pub fn surface(&self) -> u8 {
         self.head.surface()
     }
 
-    /// Returns the recorded path of the head, or `None` if no path is recorded.
+    /// Returns the recorded positions of the head, or `None` if no log was started.
     pub fn head_log(&self) -> Option<&HeadLog> {
         self.log.as_ref()
     }
 
-    /// Discards the recorded path of the head, if any, and starts to record a new one. A log that did not exist before
-    /// keeps at most `samples_max` samples; an existing log keeps its own limit.
+    /// Discards the recorded positions of the head, if any, and records anew from now on. If there was no log, the new
+    /// one keeps at most `samples_max` samples. An existing log keeps its own limit, and `samples_max` is ignored.
     pub fn restart_log(&mut self, samples_max: usize) {
         match &mut self.log {
             Some(log) => log.restart(),
@@ -119,14 +119,15 @@ impl Actuator {
         &self.disk
     }
 
-    /// Announces the piece that the next host operation is likely to access first. The caller has located it already,
-    /// so the operation need not locate it again.
+    /// Passes the piece that the next host operation is likely to access first, which the caller has located already.
+    /// This saves computing time, and never changes a result.
     #[inline]
     pub fn expect(&mut self, piece: TrackPiece) {
         self.recent.expect(piece);
     }
 
-    /// Announces that a new host operation begins, and resets the state that belongs to the operation before.
+    /// Marks the beginning of a new operation. The head stays; state that belongs to the operation before is reset,
+    /// such as the angle that the `half` rotation model remembers.
     pub fn begin_operation(&mut self) {
         self.recent.begin();
         if let Accounting::Half(half) = &mut self.accounting {

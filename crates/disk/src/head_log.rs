@@ -14,15 +14,16 @@ use crate::units::SimTime;
 pub struct HeadSample {
     /// Time at which the transfer begins.
     pub time: SimTime,
-    /// Track under the head, counted from the outermost.
+    /// Radial position of the track under the head, counted from 0 at the outer diameter.
     pub radial_track: u32,
-    /// Surface of the head.
+    /// Surface of the head, counted from 0.
     pub surface: u8,
     /// Whether the transfer reads or writes.
     pub direction: Direction,
 }
 
-/// A log of head positions.
+/// A log of the positions of the head at the beginnings of transfers, in bounded memory. When the log is full, every
+/// other sample is dropped, and from then on half as many transfers are sampled.
 #[derive(Clone, Debug)]
 pub struct HeadLog {
     samples: Vec<HeadSample>,
@@ -32,13 +33,13 @@ pub struct HeadLog {
 }
 
 impl HeadLog {
-    /// Returns an empty log that keeps at most `samples_max` samples; two if `samples_max` is less.
+    /// Returns an empty log that keeps at most `samples_max` samples, or two if `samples_max` is less.
     pub fn new(samples_max: usize) -> HeadLog {
         let samples_max = samples_max.max(2);
         HeadLog { samples: Vec::with_capacity(samples_max), samples_max, recorded: 0, stride: 1 }
     }
 
-    /// Drops all samples and starts a new path.
+    /// Drops all samples, and samples every transfer again from now on.
     pub fn restart(&mut self) {
         self.samples.clear();
         (self.recorded, self.stride) = (0, 1);
@@ -70,12 +71,12 @@ impl HeadLog {
         self.stride *= 2;
     }
 
-    /// Returns the samples, by rising time.
+    /// Returns the samples kept so far, in the order of the transfers.
     pub fn samples(&self) -> &[HeadSample] {
         &self.samples
     }
 
-    /// Returns the number of transfers per sample: one transfer in so many is kept.
+    /// Returns the number of transfers for each sample: 1 at first, doubled each time the log was full.
     pub fn stride(&self) -> u64 {
         self.stride
     }

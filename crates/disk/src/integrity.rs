@@ -14,19 +14,19 @@ use std::collections::BTreeMap;
 
 use crate::units::{Extent, Lba, Pba, Sectors};
 
-/// Contents of a run of sectors, as the last write to it or near it left them.
+/// Contents of a run of physical sectors, as the last write to it or near it left them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Contents {
     /// Never written since the drive was made: reads as zeros.
     Never,
     /// Sector i of the run holds version `version` of LBA `lba + i`; version 0 is the contents of a new drive.
     Holds {
-        /// LBA of the first sector.
+        /// LBA whose contents the first sector of the run holds.
         lba: Lba,
-        /// Version: the number of the host write that wrote the contents, counted from 1.
+        /// Version: the number of the host write that wrote the contents, counted from 1; 0 on a new drive.
         version: u64,
     },
-    /// No host data: padding, map or journal.
+    /// Written with data that are not the host's: padding, map or journal of a translation layer.
     Other,
     /// Destroyed by the write numbered `by`.
     Destroyed {
@@ -36,7 +36,8 @@ pub enum Contents {
 }
 
 impl Contents {
-    /// Returns the contents of the sector `offset` into a run whose first sector holds `self`.
+    /// Returns the contents of the sector that lies `offset` sectors after the first one of a run, whose first sector
+    /// has the contents `self`. Only the LBA of `Holds` changes.
     pub fn plus(self, offset: Sectors) -> Contents {
         match self {
             Contents::Holds { lba, version } => Contents::Holds { lba: lba + offset, version },
@@ -52,7 +53,8 @@ struct Run {
     contents: Contents,
 }
 
-/// The contents of every physical sector.
+/// The contents of every physical sector of a simulated drive: LBA and version, or the write that destroyed them. The
+/// map stores no data bytes.
 #[derive(Clone, Debug, Default)]
 pub struct IntegrityMap {
     runs: BTreeMap<Pba, Run>,
@@ -65,7 +67,7 @@ impl IntegrityMap {
     }
 
     /// Sets the contents of the physical sectors `extent`. For [`Contents::Holds`], `lba` is the LBA of the first
-    /// sector.
+    /// sector, and the LBAs rise by 1 with each further sector. An empty extent changes nothing.
     pub fn write(&mut self, extent: Extent, contents: Contents) {
         if extent.is_empty() {
             return;
@@ -82,7 +84,8 @@ impl IntegrityMap {
         self.write(extent, Contents::Destroyed { by });
     }
 
-    /// Returns the contents of the sector at `pba`.
+    /// Returns the contents of the sector at `pba`; [`Contents::Never`] if neither a write nor damage was recorded for
+    /// it.
     pub fn at(&self, pba: Pba) -> Contents {
         match self.runs.range(..=pba).next_back() {
             Some((&start, run)) if pba < run.end => run.contents.plus(pba - start),
@@ -90,7 +93,8 @@ impl IntegrityMap {
         }
     }
 
-    /// Calls `visit` with the runs that make up `extent`, in order and clipped to `extent`. Sectors without a run are
+    /// Calls `visit` for each run of sectors with continuing contents in `extent`, in PBA order and clipped to
+    /// `extent`, with the contents of its first sector. Sectors for which neither a write nor damage was recorded are
     /// visited as [`Contents::Never`].
     pub fn for_each(&self, extent: Extent, mut visit: impl FnMut(Extent, Contents)) {
         if extent.is_empty() {
@@ -114,7 +118,8 @@ impl IntegrityMap {
         }
     }
 
-    /// Returns the number of runs, for memory accounting.
+    /// Returns the number of runs that the map stores, for memory accounting. Neighbouring sectors with continuing
+    /// contents share one run; sectors with [`Contents::Never`] have none.
     pub fn runs(&self) -> usize {
         self.runs.len()
     }

@@ -27,28 +27,29 @@ pub use sptf_index::SptfIndex;
 // Users of a disk need these types too.
 pub use imbrex_units::{Command, Direction, Extent, Lba, Operation, Pba, Sectors, SimDuration, SimTime, units};
 
-/// A disk as built from a profile: layers consult it and the simulator drives it. Immutable and shared.
+/// An immutable model of a disk, built from a profile: translation layers query it, and the simulator times accesses
+/// with it. It holds no data and no head position.
 #[derive(Debug)]
 pub struct Disk {
-    /// Position of each sector.
+    /// Place of each physical sector on the platters.
     pub geometry: Geometry,
-    /// Times of accesses.
+    /// Seek and rotation models, which give the times of accesses.
     pub mechanics: Mechanics,
-    /// Sectors that writes destroy.
+    /// Rule that gives the sectors that a write destroys beside those that it writes.
     pub recording: Box<dyn Recording>,
-    /// Flash beside the platters, if the drive has any.
+    /// Flash cache beside the platters, if the drive has any.
     pub flash: Option<profile::Flash>,
     /// Size of a sector in bytes.
     pub sector_bytes: u32,
 }
 
-/// A disk shared between the layer and the engine.
+/// A disk shared between the translation layer and the simulator's engine.
 pub type SharedDisk = Arc<Disk>;
 
 impl Disk {
-    /// Returns how many sectors at and after `end` a write of the sectors from `start` up to `end` can destroy. A
-    /// region from `start` to `end` needs a guard of this many sectors, so that its writes destroy nothing behind the
-    /// guard. Zero on a conventional disk.
+    /// Returns the number of sectors from `end` up to and including the last sector that a write of the sectors from
+    /// `start` up to, not including, `end` destroys. A region from `start` to `end` needs a guard of this many sectors
+    /// behind it, so that its writes destroy nothing behind the guard. Zero on a conventional disk.
     pub fn guard_after(&self, start: Pba, end: Pba) -> Sectors {
         let mut destroyed = Vec::new();
         self.recording.destroys(&self.geometry, Extent::between(start, end), &mut destroyed);

@@ -35,7 +35,7 @@ use crate::{Disk, Sectors, SharedDisk};
 use definition::Definition;
 use source::Source;
 
-/// The built-in profiles: name and text.
+/// The built-in drive profiles, as pairs of name and TOML text.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("cmr-7200", include_str!("../profiles/cmr-7200.toml")),
     ("cmr-5900", include_str!("../profiles/cmr-5900.toml")),
@@ -62,40 +62,41 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("flash-2010", include_str!("../profiles/flash-2010.toml")),
 ];
 
-/// Contents of the drive at the start of a run.
+/// Contents of the drive at the start of a simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fill {
-    /// Nothing was ever written.
+    /// No sector was ever written.
     #[default]
     Empty,
-    /// Every sector was written once.
+    /// Every LBA was written once.
     Full,
 }
 
-/// A checked drive profile.
+/// A drive profile whose values were checked: its disk can be built.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// Name, as in `--drive NAME`.
+    /// Name of the drive, which the profile's text states.
     pub name: String,
     /// One-line description of the drive.
     pub summary: String,
-    /// Layer used if the user names none.
+    /// Name of the translation layer that is used if the user names none.
     pub default_layer: String,
-    /// Parameters of the default layer and of others, as set by the profile: `[layer.NAME] key = value`.
+    /// Parameters of translation layers that the profile sets: one table for each layer, by the name of the layer.
     pub layer_parameters: toml::Table,
     /// Interface of the drive to its host: queue, scheduler, volatile caches, and the controller's times.
     pub host: Host,
-    /// Areal density divided by that of a conventional disk of the same technology; 1 for a conventional disk. It is
-    /// the profile's figure for full tracks times the fullness of the tracks: tops that hold less reduce it.
+    /// Areal density divided by that of a conventional disk of the same technology; 1 for a conventional disk. On an
+    /// interlaced disk it is the figure of the profile's text times [`GeometryConfig::fullness`], because top tracks
+    /// may hold fewer sectors than bottom tracks.
     pub density_gain: f64,
     /// Source of the density figure; empty for a conventional disk.
     pub density_source: String,
-    /// Bytes of a sector.
+    /// Size of a sector in bytes: 512 or 4096.
     pub sector_bytes: u32,
-    /// User capacity that the maker or the paper states, in bytes.
+    /// User capacity that the maker or the paper states, in bytes; `None` if the profile gives none.
     pub nameplate_bytes: Option<u64>,
-    /// Contents of the drive at the start of a run, unless the user sets others.
+    /// Contents of the drive at the start of a simulation, unless the user sets others.
     pub fill: Fill,
     geometry: GeometryConfig,
     mechanics: MechanicsConfig,
@@ -117,38 +118,40 @@ enum Change {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}: {reason}")]
 pub struct ProfileError {
-    /// File and line, or the key given on the command line.
+    /// File and line (`FILE:LINE`, from 1), the file alone, or the key of the override that is at fault.
     pub place: String,
-    /// Fault and remedy.
+    /// Text that states the fault and how to correct it.
     pub reason: String,
 }
 
 impl Profile {
-    /// Returns the built-in profile called `name`.
+    /// Returns the built-in profile called `name`, or `None` if there is none of exactly this name.
     pub fn named(name: &str) -> Option<Profile> {
         let (name, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
         Some(Profile::parse(&format!("{name}.toml"), text, &[]).expect("a test parses every built-in profile"))
     }
 
-    /// Returns the names of all built-in profiles.
+    /// Returns the names of all built-in profiles, in the order of [`BUILT_IN`].
     pub fn names() -> Vec<&'static str> {
         BUILT_IN.iter().map(|(name, _)| *name).collect()
     }
 
-    /// Parses TOML `text` from `file`, then sets each dotted `key=value` of `overrides`, then checks the result.
+    /// Parses the TOML `text`, then sets each pair (dotted key, value) of `overrides` in turn, then checks the result.
+    /// `file` is the name that errors show; it is not opened.
     ///
     /// # Errors
     ///
-    /// Returns the first fault that is found.
+    /// Returns the first fault that is found: a syntax error, an unknown or missing key, or an impossible value.
     pub fn parse(file: &str, text: &str, overrides: &[(String, String)]) -> Result<Profile, ProfileError> {
         Profile::load(Source::new(file, text).with(overrides))
     }
 
-    /// Returns this profile with `overrides` set.
+    /// Returns this profile with the pairs (dotted key, value) of `overrides` set, after those set before. Changes by
+    /// [`Profile::grown`] and [`Profile::conventional`] are repeated afterwards.
     ///
     /// # Errors
     ///
-    /// Returns the first fault that is found.
+    /// Returns the first fault that is found: an unknown key, or an impossible value.
     pub fn with(&self, overrides: &[(String, String)]) -> Result<Profile, ProfileError> {
         let fresh = Profile::load(self.source.with(overrides))?;
         Ok(self.changes.iter().fold(fresh, |profile, change| match change {
@@ -180,29 +183,31 @@ impl Profile {
         })
     }
 
-    /// Returns the name of the profile's file, for messages.
+    /// Returns the name of the profile's file, as given to [`Profile::parse`]; `NAME.toml` for a built-in profile.
     pub fn source_file(&self) -> &str {
         self.source.file()
     }
 
-    /// Returns the text of the profile's file.
+    /// Returns the TOML text that the profile was parsed from, without overrides and without the text of its base.
     pub fn source_text(&self) -> &str {
         self.source.text()
     }
 
-    /// Returns the text as a table, with missing keys taken from its base. Overrides are not set.
+    /// Returns the profile's text as a TOML table, with missing keys taken from the profile that its key `base` names.
+    /// Overrides and later changes are not applied.
     pub fn table(&self) -> toml::Table {
         source::merged(self.source.text())
     }
 
-    /// Returns the parameters that the profile sets for `layer`, as text. The user's own parameters go after these.
+    /// Returns the parameters that the profile sets for the layer called `layer`, as pairs of key and text; empty if it
+    /// sets none. Booleans are "on" and "off". The caller adds the user's own parameters after these, so that they win.
     pub fn parameters_for(&self, layer: &str) -> Vec<(String, String)> {
         let table = self.layer_parameters.get(layer).and_then(toml::Value::as_table);
         let text = |value| parameter_text(value).expect("checked when the profile was read");
         table.into_iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect()
     }
 
-    /// Builds the disk.
+    /// Builds the disk that the profile describes.
     pub fn disk(&self) -> SharedDisk {
         let geometry = self.built_geometry();
         let mechanics = Mechanics::new(&self.mechanics, &geometry).expect("checked when the profile was read");
@@ -214,8 +219,9 @@ impl Profile {
         Geometry::new(&self.geometry).expect("checked when the profile was read")
     }
 
-    /// Returns the drive with at least `sectors` physical sectors: every recording zone gets more tracks in proportion.
-    /// Returns an unchanged copy if a drive of that size cannot be built.
+    /// Returns this drive enlarged to at least `sectors` physical sectors: every recording zone gets more tracks in
+    /// proportion. Returns an unchanged copy if the drive is large enough already, or if a drive of that size cannot be
+    /// built.
     pub fn grown(&self, sectors: Sectors) -> Profile {
         let before = self.built_geometry().sectors();
         let mut wanted = sectors;
@@ -237,8 +243,9 @@ impl Profile {
         self.clone()
     }
 
-    /// Returns the conventional drive of like geometry and mechanics: recording and layer `conventional`, density gain
-    /// 1, and tracks in the order of conventional drives, cylinder by cylinder.
+    /// Returns the conventional drive with the same surfaces, recording zones and mechanics: recording and layer
+    /// `conventional`, density gain 1, no flash, and PBAs cylinder by cylinder. Its name gets the suffix
+    /// `-conventional`.
     pub fn conventional(&self) -> Profile {
         let zones = self.geometry.resolved_zones().expect("checked when the profile was read");
         let zones: Vec<_> = zones.iter().map(|zone| (zone.tracks, zone.track_sectors)).collect();

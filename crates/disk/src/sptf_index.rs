@@ -121,7 +121,8 @@ impl Block {
     }
 }
 
-/// The places that commands wait for.
+/// An index of the places that waiting commands access first. It finds the place with the shortest positioning time
+/// (SPTF scheduling), the same as a comparison of all places would.
 #[derive(Clone, Debug)]
 pub struct SptfIndex {
     /// Blocks of 64 names each.
@@ -140,8 +141,8 @@ pub struct SptfIndex {
 }
 
 impl SptfIndex {
-    /// Creates an empty index for places on `disk`. Returns `None` if its rotation model is not exact, because angles
-    /// have no effect on times there.
+    /// Creates an empty index for places on `disk`. Returns `None` if the disk's rotation model is not `exact`, because
+    /// the index searches by angle.
     pub fn new(disk: &Disk) -> Option<SptfIndex> {
         if disk.mechanics.rotation() != Rotation::Exact {
             return None;
@@ -162,12 +163,12 @@ impl SptfIndex {
         Some(SptfIndex { blocks, angle_shift, angle_parts, radius_shift, reach, moves, came: 0 })
     }
 
-    /// Adds a place as the youngest, under the caller's number `name`. Names are small numbers, and no two places have
-    /// the same one.
+    /// Adds a place under the caller's number `name`, as the youngest: among equally near places, the one added first
+    /// wins. Memory grows with the largest number, so numbers should be small.
     ///
     /// # Panics
     ///
-    /// Panics if `name` is taken.
+    /// Panics if the index has a place of this number already.
     #[inline]
     pub fn add(&mut self, name: u32, place: &Place, direction: Direction) {
         let &Place { radial_track, surface, angle_ns, .. } = place;
@@ -184,11 +185,11 @@ impl SptfIndex {
         self.came += 1;
     }
 
-    /// Removes the place called `name`.
+    /// Removes the place that was added under the number `name`.
     ///
     /// # Panics
     ///
-    /// Panics if no place is called `name`.
+    /// Panics if the index has no place of this number.
     #[inline]
     pub fn remove(&mut self, name: u32) {
         let (block, seat) = (name as usize / SEATS, name as usize % SEATS);
@@ -200,8 +201,8 @@ impl SptfIndex {
         there.by_radius[PARTS + (wanted.radial_track >> self.radius_shift) as usize] &= !(1 << seat);
     }
 
-    /// Returns the name of the place that the head of `actuator` can begin soonest, at `now`, or `None` if there are no
-    /// places.
+    /// Returns the number of the place at which a transfer can begin soonest if the head of `actuator` starts to move
+    /// at `now`; of equal places, the one added first. Returns `None` if the index is empty.
     #[inline]
     pub fn find(&self, actuator: &Actuator, now: SimTime) -> Option<u32> {
         let rotation = actuator.disk().geometry.rotation_divider();

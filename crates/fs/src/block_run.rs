@@ -1,17 +1,17 @@
 //! A run of consecutive blocks of the data device: the unit in which stores allocate and free space, and in which other
 //! parts name ranges of blocks.
 
-/// A run of blocks of the data device.
+/// A run of consecutive blocks of 4 KiB of the data device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct BlockRun {
-    /// First block.
+    /// First block, counted from the start of the data device.
     pub start: u64,
-    /// Number of blocks.
+    /// Number of blocks of the run, of 4 KiB each.
     pub blocks: u64,
 }
 
 impl BlockRun {
-    /// Returns the number of the block after the run.
+    /// Returns the number of the first block after the run: `start` + `blocks`.
     pub fn end(&self) -> u64 {
         self.start + self.blocks
     }

@@ -6,95 +6,100 @@ use crate::device::DeviceFault;
 /// Error of an operation. A failed operation changes nothing, unless its documentation says otherwise.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FsError {
-    /// No such file or directory.
+    /// No file or directory has this name or path (`ENOENT`).
     #[error("no such file or directory")]
     NotFound,
-    /// The name exists already.
+    /// The name, or the extended attribute to create, exists already (`EEXIST`).
     #[error("the name is taken")]
     Exists,
-    /// The operation needs a directory, and the file is none.
+    /// The operation needs a directory, and the file is not one (`ENOTDIR`).
     #[error("not a directory")]
     NotDirectory,
-    /// The operation does not apply to directories.
+    /// The operation does not apply to directories, and the file is one (`EISDIR`).
     #[error("is a directory")]
     IsDirectory,
-    /// The directory is not empty.
+    /// The directory to be removed or replaced is not empty (`ENOTEMPTY`).
     #[error("the directory is not empty")]
     NotEmpty,
-    /// No space left for data.
+    /// No space is left for data, or the value of an extended attribute is too long (`ENOSPC`).
     #[error("no space left for data")]
     NoSpace,
-    /// No space left for metadata. `df -i` shows the free space for metadata.
+    /// No space is left for metadata (`ENOSPC`). `df -i` shows the free space for metadata.
     #[error(
         "no space left for metadata, which are names and where files lie (df -i shows it): remove files, or parts of files in many pieces"
     )]
     NoMetadataSpace,
-    /// The host's disk on which a device is stored is full.
+    /// A device is stored in a file, and the host's file system with that file is full. The text is a message for the
+    /// user.
     #[error("{0}")]
     HostFull(String),
-    /// The name has more than 255 bytes.
+    /// The name has more than 255 bytes (`ENAMETOOLONG`).
     #[error("the name is longer than 255 bytes")]
     NameTooLong,
-    /// The file would be larger than the maximum size of a file.
+    /// The file would be larger than the maximum size of a file, 2³² − 1 blocks of 4 KiB (`EFBIG`).
     #[error("the file would be larger than this file system can hold in one file")]
     TooLarge,
-    /// The arguments of the operation are invalid.
+    /// The arguments of the operation are invalid. The text says why.
     #[error("{0}")]
     Invalid(&'static str),
-    /// No such extended attribute.
+    /// The file has no extended attribute of this name (`ENODATA`).
     #[error("no such extended attribute")]
     NoAttribute,
-    /// The buffer is too small for the value.
+    /// The buffer is too small for the value of an extended attribute, or the name of an extended attribute is empty or
+    /// longer than 255 bytes (`ERANGE`).
     #[error("the buffer is too small for the value")]
     Range,
-    /// No data at or after the offset (`SEEK_DATA`, `SEEK_HOLE`).
+    /// The offset is not before the end of the file, or `SEEK_DATA` found no data at or after the offset (`ENXIO`).
     #[error("no data at or after this offset")]
     NoData,
-    /// The store does not support the operation.
+    /// This file system, or its store, does not support the operation. The text names the operation or the reason.
     #[error("not supported: {0}")]
     NotSupported(&'static str),
-    /// The caller is not permitted to perform the operation, or no caller is.
+    /// The operation is not permitted, for any user or for this one (`EPERM`). The text gives the rule.
     #[error("not permitted: {0}")]
     NotPermitted(&'static str),
-    /// Access is denied.
+    /// Access is denied (`EACCES`). The text gives the rule.
     #[error("access denied: {0}")]
     Access(&'static str),
-    /// The file system is mounted read-only.
+    /// The file system is mounted read-only, and the operation would change it (`EROFS`).
     #[error("the file system is mounted read-only")]
     ReadOnly,
-    /// The file has the maximum number of links already.
+    /// The file has the maximum number of hard links already, or the directory the maximum number of subdirectories
+    /// (`EMLINK`).
     #[error("the file has as many links as it can have")]
     TooManyLinks,
-    /// The inode was removed.
+    /// The inode number names no existing file: the file was removed (`ESTALE`).
     #[error("the file is gone")]
     Stale,
-    /// The caller stopped the task; its results so far remain.
+    /// The caller stopped a long task, such as a scrub, before its end. The results of the task so far remain.
     #[error("stopped; the work done so far is kept")]
     Stopped,
-    /// Another task of this kind is running.
+    /// Another task that excludes this one is running, for example another repair (`EBUSY`).
     #[error("busy with another such task")]
     Busy,
-    /// A block does not match its checksum.
+    /// A block does not match its checksum and could not be reconstructed.
     #[error("block {block} of the data device is damaged: its contents do not match their checksum")]
     Damaged {
-        /// Number of the block, in units of 4 KiB from the start of the device.
+        /// Number of the block of 4 KiB on the data device, counted from 0. Blocks of an array have one numbering for
+        /// all drives.
         block: u64,
     },
-    /// A device failed.
+    /// A device failed an operation, or refused it.
     #[error("{0}")]
     Device(#[from] DeviceFault),
-    /// A device holds no file system of Imbrex, or one that cannot be used.
+    /// A device, or a part of the file system, holds no file system of Imbrex, or one that cannot be used.
     #[error("{place}: {reason}")]
     Format {
-        /// Name of the device or part.
+        /// Name of the device, or of the part of the file system, as shown to the user.
         place: String,
-        /// Description of the problem and of its remedy.
+        /// Description of the problem and of its remedy, as a message for the user.
         reason: String,
     },
 }
 
 impl FsError {
-    /// Returns the error number of Linux (`errno`).
+    /// Returns the error number of Linux (`errno`) for this error. It is positive. Damaged blocks, device faults and
+    /// format errors are `EIO`.
     pub fn errno(&self) -> i32 {
         match self {
             FsError::NotFound => 2,

@@ -368,7 +368,8 @@ impl Filesystem for FuseAdapter {
         reply: ReplyEmpty,
     ) {
         self.give(move |context| async move {
-            // The kernel keeps the inode and its lookups until this answer. It reports errors of a release to no program.
+            // The kernel keeps the inode and its lookups until this answer. It reports errors of a release to no
+            // program.
             reply.ok();
             let _ = context.fs.close(number(inode)).await;
         });

@@ -33,7 +33,8 @@ pub(crate) fn check(name: &[u8]) -> Result<(), FsError> {
 /// directories.
 ///
 /// # Errors
-/// As [`check`]; `EPERM` for `user.*` on a file of another type, `EACCES` for a default access list without a directory.
+/// As [`check`]; `EPERM` for `user.*` on a file of another type, `EACCES` for a default access list without a
+/// directory.
 pub(crate) fn check_change(name: &[u8], mode: u32) -> Result<(), FsError> {
     check(name)?;
     let kind = mode & FORMAT;

@@ -5,20 +5,25 @@ use std::rc::Rc;
 
 use imbrex_fs::{Fs, FsError};
 
-/// Extended attribute of the root directory that returns the status of the file system; not listed.
+/// Extended attribute of the root directory whose value is the status of the file system. `listxattr` does not list it.
 pub const STATUS_ATTRIBUTE: &str = "user.imbrex.status";
-/// Extended attribute of the root directory that makes all data durable when it is read; not listed.
+/// Extended attribute of the root directory: reading it makes all data durable, and returns `done`. `listxattr` does
+/// not list it.
 pub const SYNC_ATTRIBUTE: &str = "user.imbrex.sync";
-/// Extended attribute of the root directory for commands to the server by root or the user who runs it. A value written
-/// to the attribute is passed to [`Answers::order`].
+/// Extended attribute of the root directory for commands to the server. A value written to it is passed to
+/// [`Answers::order`]. Only root and the user who runs the server may write it.
 pub const ORDER_ATTRIBUTE: &str = "user.imbrex.order";
 
-/// Answers of a served directory about itself.
+/// Answers of a mounted file system to queries and commands about itself.
 pub trait Answers {
-    /// Returns the value of [`STATUS_ATTRIBUTE`].
+    /// Returns the value of [`STATUS_ATTRIBUTE`]: the status of `fs` as text.
     fn status(&self, fs: &Fs) -> String;
 
-    /// Starts a command written to [`ORDER_ATTRIBUTE`], as a task of the core, and does not wait for its end.
+    /// Starts the command `words`, the value written to [`ORDER_ATTRIBUTE`], as a task of the core. Does not wait for
+    /// its end.
+    ///
+    /// # Errors
+    /// The command is not understood or cannot start now. The writer of the attribute gets the error number.
     fn order(&self, fs: &Fs, words: &[u8]) -> Result<(), FsError>;
 }
 

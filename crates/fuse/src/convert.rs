@@ -85,8 +85,8 @@ pub(crate) fn time(ns: i64) -> SystemTime {
 
 /// Returns a time that the kernel sent, in nanoseconds since 1970, limited to the range of 64 bits.
 ///
-/// The kernel sends whole seconds, rounded down, and nanoseconds after them. Before 1970 `fuser` subtracts both from 1970; the
-/// nanoseconds must be added. A test with a real mount fails if `fuser` changes that.
+/// The kernel sends whole seconds, rounded down, and nanoseconds after them. Before 1970 `fuser` subtracts both from
+/// 1970; the nanoseconds must be added. A test with a real mount fails if `fuser` changes that.
 pub(crate) fn nanoseconds(time: SystemTime) -> i64 {
     let clamp = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
     match time.duration_since(UNIX_EPOCH) {

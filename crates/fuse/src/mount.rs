@@ -20,22 +20,22 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Time that the kernel may take to unmount the directory.
 const LET_GO: Duration = Duration::from_secs(5);
 
-/// Options of a mount.
+/// Options of a mount over FUSE.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MountWords {
-    /// Source of the mount that the system shows.
+    /// Source of the mount, as `/proc/mounts` and `df` show it.
     pub source: String,
-    /// Whether the mount is read-only.
+    /// Whether the kernel mounts the directory read-only.
     pub read_only: bool,
-    /// Whether users other than the one who mounts have access.
+    /// Whether users other than the one who mounts, root included, have access to the directory.
     pub allow_other: bool,
-    /// Whether every change is durable before it is answered.
+    /// Whether every change is durable before the kernel gets the answer.
     pub sync: bool,
-    /// Other options of mount(8), such as `dev`, `suid`, `noexec`.
+    /// Further options of mount(8), such as `nodev` or `noexec`. Those that are not in [`FLAGS`] are ignored.
     pub flags: Vec<String>,
 }
 
-/// A mounted directory.
+/// A directory at which a file system is mounted over FUSE.
 pub struct Mount {
     executor: Executor,
     context: Rc<Context>,
@@ -46,7 +46,7 @@ pub struct Mount {
     below: Option<u64>,
 }
 
-/// Options of mount(8) that are passed on, besides those with a meaning of their own.
+/// Options of mount(8) that can be passed to the kernel by [`MountWords::flags`].
 pub const FLAGS: &[&str] =
     &["dev", "nodev", "suid", "nosuid", "exec", "noexec", "atime", "noatime", "sync", "async", "dirsync"];
 
@@ -83,7 +83,11 @@ fn config(words: &MountWords) -> Config {
 }
 
 impl Mount {
-    /// Mounts `fs` at `directory`. `answers` answers requests about the file system.
+    /// Mounts `fs`, whose tasks run on `executor`, at `directory`. Requests wait until [`Mount::serve`] is called.
+    /// `answers` answers queries and commands about the file system.
+    ///
+    /// # Errors
+    /// The kernel or `fusermount3` refused the mount.
     pub fn new(
         executor: &Executor,
         fs: &Fs,
@@ -99,7 +103,12 @@ impl Mount {
         Ok(Mount { executor: executor.clone(), context, core, session, unmounter, directory: directory.into(), below })
     }
 
-    /// Serves until the kernel unmounts the directory, or `is_over` returns true; then writes all data.
+    /// Serves requests until the kernel unmounts the directory or `is_over` returns true. `is_over` is called at least
+    /// every 50 ms. Then unmounts the directory, writes all data to the devices, and unmounts the file system. A
+    /// directory that is still in use is detached, as by `umount --lazy`.
+    ///
+    /// # Errors
+    /// A thread could not be started, the data could not be written, or the directory could not be unmounted.
     pub fn serve(self, is_over: impl Fn() -> bool + Send) -> io::Result<()> {
         let Mount { executor, context, core, session, unmounter, directory, below } = self;
         let told = core.clone();
@@ -125,9 +134,9 @@ impl Mount {
     }
 }
 
-/// Makes all threads allocate from one heap, which returns little memory to the system. One thread reuses the memory
-/// that another frees, and glibc's heaps of single threads would grow by a system call per page. Must be called before
-/// a second thread starts.
+/// Makes all threads of the process allocate from one heap of the C library, which returns little memory to the system.
+/// One thread reuses the memory that another frees, and the separate heaps of glibc would cost a system call per page.
+/// Must be called before a second thread starts. Does nothing with a C library other than glibc.
 pub fn share_memory() {
     #[cfg(target_env = "gnu")]
     #[allow(unsafe_code)]

@@ -34,12 +34,12 @@ struct CoreCell<C> {
     context: Rc<C>,
 }
 
-// SAFETY: an `CoreCell` is full of counters and cells that are not made for two threads. Other handles to them are on the
-// thread that mounted, and must stay there (they are not `Send`). Another thread reaches the `CoreCell` only through the
-// lock of `Core`, and only while the mounting thread is inside `Core::work`. There the mounting thread touches the
-// `CoreCell` under the same lock. The only code of its caller that it calls is `is_over`, which is `Send` and therefore
-// has no handle. At the end of `work`, also by a panic, the `CoreCell` is taken back under the lock. Tasks on the
-// `CoreCell` keep nothing that belongs to one thread, such as a guard of a lock.
+// SAFETY: an `CoreCell` is full of counters and cells that are not made for two threads. Other handles to them are on
+// the thread that mounted, and must stay there (they are not `Send`). Another thread reaches the `CoreCell` only
+// through the lock of `Core`, and only while the mounting thread is inside `Core::work`. There the mounting thread
+// touches the `CoreCell` under the same lock. The only code of its caller that it calls is `is_over`, which is `Send`
+// and therefore has no handle. At the end of `work`, also by a panic, the `CoreCell` is taken back under the lock.
+// Tasks on the `CoreCell` keep nothing that belongs to one thread, such as a guard of a lock.
 #[allow(unsafe_code)]
 unsafe impl<C> Send for CoreCell<C> {}
 
@@ -87,7 +87,8 @@ impl<C: 'static> Core<C> {
         }
     }
 
-    /// Drops all waiting and future requests, because no thread will run them. A dropped request is answered with an error.
+    /// Drops all waiting and future requests, because no thread will run them. A dropped request is answered with an
+    /// error.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         self.locked_queue().clear();

@@ -15,26 +15,29 @@ use crate::progress::Progress;
 use crate::workload::{Counted, Workload};
 use imbrex_units::names::suggestion;
 
-/// Device size for a generator that names no space of its own: 1 TB, in sectors of 512 bytes.
+/// Size of the drive that a generator assumes when it runs without a drive: 1 TB (10^12 bytes), in sectors of 512
+/// bytes.
 pub const GENERATOR_SECTORS: u64 = 1_000_000_000_000 / 512;
 
 /// Number of requests between two updates of the progress bar.
 const STEP: u64 = 65_536;
 
-/// Result of a conversion.
+/// Result of a conversion of a workload to a trace file.
 pub struct Converted {
-    /// Format of the written file.
+    /// Format of the file written.
     pub writer: &'static WriterInfo,
-    /// Number of requests written, and counts of the details that the format cannot express.
+    /// Number of requests written, and counts of the requests and details that the format cannot represent.
     pub written: Written,
 }
 
-/// Writes `workload` into the file `path`, in the format of `writer`. The file appears under its name only when it is
-/// complete.
+/// Writes the requests of `workload` into the file `path`, in the format of `writer`. The file appears under its name
+/// only when it is complete and its contents are durable. A generator assumes a drive of [`GENERATOR_SECTORS`].
 ///
 /// # Errors
 ///
-/// `path` is an input of the workload, a request cannot be read or written, or `progress` asks to stop.
+/// If `path` is an input of the workload or may not be written, if the workload depends on a drive (see
+/// [`open_without_drive`]), if a request cannot be read or written, or if `progress` asks to stop. A previous file at
+/// `path` is then unchanged.
 pub fn convert(
     workload: &Workload,
     path: &Path,
@@ -61,11 +64,13 @@ pub fn convert(
     Ok(Converted { writer, written })
 }
 
-/// Opens `workload` to be read without a drive.
+/// Returns a source of the requests of `workload` that is read without a drive. A generator assumes a drive of
+/// [`GENERATOR_SECTORS`].
 ///
 /// # Errors
 ///
-/// If the end of the workload depends on the answers of a drive.
+/// If the requests depend on simulated time, which only a drive supplies, and their number is not limited; or if the
+/// workload cannot be opened.
 pub fn open_without_drive(workload: &Workload) -> Result<Counted, Failure> {
     let source = workload.open(GENERATOR_SECTORS)?;
     if source.heeds_time() && !workload.is_limited() {
@@ -80,7 +85,12 @@ fn interrupted(message: String) -> Failure {
     Failure { kind: FailureKind::Interrupted, message, remedy: None }
 }
 
-/// Returns the writer of the format called `to`, or, without `to`, of the format whose file extension `path` has.
+/// Returns the writer of the format called `to`. If `to` is `None`, returns the writer whose usual file extension is
+/// that of `path`.
+///
+/// # Errors
+///
+/// If no format that can be written has this name or extension.
 pub fn writer_for(path: &Path, to: Option<&str>) -> Result<&'static WriterInfo, Failure> {
     let names = || writers::all().iter().map(|writer| writer.name).collect::<Vec<_>>().join(", ");
     if let Some(name) = to {
@@ -98,20 +108,27 @@ pub fn writer_for(path: &Path, to: Option<&str>) -> Result<&'static WriterInfo, 
     })
 }
 
-/// Statistics of a workload, as `imbrex trace info` shows them.
+/// Statistics of a workload, as `imbrex trace info` prints them.
 #[derive(Serialize)]
 pub struct Described {
-    /// Figures counted while the workload was read.
+    /// Figures counted while the requests were read.
     #[serde(flatten)]
     pub info: TraceInfo,
-    /// Figures that a built-in workload was made to match, by name.
+    /// Published figures that a built-in workload was made to reproduce, by their path in `info`; empty for other
+    /// workloads.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub targets: BTreeMap<&'static str, f64>,
-    /// Notices about how the workload was read.
+    /// Notices for the user about the way in which the workload was read.
     pub warnings: Vec<String>,
 }
 
-/// Reads `workload` once and returns its statistics. Calls `see` with the number of each request, from 1, and the request.
+/// Reads all requests of `workload` once and returns their statistics. Calls `see` with each request and its number,
+/// counted from 1. A generator assumes a drive of [`GENERATOR_SECTORS`]. If the trace has several devices and the user
+/// chose none, the figures are of the device with the most requests, and `devices` lists all.
+///
+/// # Errors
+///
+/// If the workload depends on a drive (see [`open_without_drive`]) or cannot be read, or if `progress` asks to stop.
 pub fn describe(
     workload: &Workload,
     progress: &Progress,

@@ -13,24 +13,24 @@ use serde::{Deserialize, Serialize};
 use crate::error::Failure;
 use imbrex_units::names::suggestion;
 
-/// How to handle a workload that addresses sectors past the end of the drive.
+/// Treatment of a workload that addresses sectors past the end of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FitChoice {
-    /// Give the same geometry more tracks, and print a remark.
+    /// Give the disk more tracks of the same geometry until the workload fits, and tell the user.
     Grow,
-    /// Take addresses modulo the capacity.
+    /// Take each address modulo the capacity of the drive.
     Wrap,
-    /// Scale addresses to the capacity.
+    /// Scale all addresses by the ratio of the drive's capacity to the end of the workload.
     Scale,
-    /// Refuse the workload.
+    /// Refuse the workload with an error.
     Error,
 }
 
 impl FitChoice {
-    /// All choices, in the order in which the help lists them.
+    /// All choices, in the order of the help text.
     pub const ALL: [FitChoice; 4] = [FitChoice::Grow, FitChoice::Wrap, FitChoice::Scale, FitChoice::Error];
 
-    /// Returns the choice's name on the command line.
+    /// Returns the name of the choice as the user writes it after `--fit`.
     pub fn word(self) -> &'static str {
         match self {
             FitChoice::Grow => "grow",
@@ -40,7 +40,7 @@ impl FitChoice {
         }
     }
 
-    /// Returns a short description of the choice, for the help text.
+    /// Returns a one-line description of the choice for the help text.
     pub fn help(self) -> &'static str {
         match self {
             FitChoice::Grow => "Give the same geometry more tracks (and say so)",
@@ -50,13 +50,14 @@ impl FitChoice {
         }
     }
 
-    /// Returns the choice called `word`.
+    /// Returns the choice that `word` names (see [`FitChoice::word`]), or `None` if there is none.
     pub fn named(word: &str) -> Option<FitChoice> {
         FitChoice::ALL.into_iter().find(|choice| choice.word() == word)
     }
 }
 
-/// A parsed drive text, from which any number of identical new drives can be built. Each run needs a new one.
+/// A parsed drive text, such as `imr-1t+track-map`, from which any number of identical empty drives can be built. Each
+/// run needs a new drive.
 #[derive(Clone, Debug)]
 pub struct DrivePlan {
     spec: DriveSpec,
@@ -65,20 +66,22 @@ pub struct DrivePlan {
     grow_to_bytes: Option<u64>,
     /// Capacity in bytes. It is cached because laying out a large drive takes a second.
     capacity_bytes: u64,
-    /// Whether the drive is the baseline that others are compared with, rather than one of the drives asked for.
+    /// Whether the program added this drive as the baseline that others are compared with. `false` for a drive that the
+    /// user requested for simulation.
     pub is_baseline: bool,
 }
 
-/// Contents of TOML files of profiles, each read once. A sweep reads its profiles before its first point, so that a file
-/// which is changed later, or which another machine does not have, changes no result.
+/// Contents of the TOML files of drive profiles, each read once, by path. A sweep reads all profiles before its first
+/// point runs, so that a file which is changed later, or is missing on another machine, changes no result.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct ProfileFiles {
     texts: BTreeMap<String, String>,
 }
 
 impl ProfileFiles {
-    /// Reads the profile of the drive `text`, if it is in a TOML file that was not read before. A file that cannot be
-    /// read is left out; building the drive then reports the error.
+    /// Reads and keeps the profile file that the drive text `text` names. Does nothing if the text names a built-in
+    /// profile, cannot be parsed, or names a file that was read before or cannot be read. Building the drive then
+    /// reports the error.
     pub fn read(&mut self, text: &str) {
         let Ok(spec) = DriveSpec::parse(text) else { return };
         let name = spec.profile;
@@ -90,7 +93,7 @@ impl ProfileFiles {
         }
     }
 
-    /// Returns those of the files that the drives `texts` need.
+    /// Returns a copy of those of the files that the drive texts `texts` name. Ignores texts that cannot be parsed.
     pub fn of<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> ProfileFiles {
         let names = texts.into_iter().filter_map(|text| Some(DriveSpec::parse(text).ok()?.profile));
         let found = names.filter_map(|name| self.texts.get_key_value(&name));
@@ -99,8 +102,9 @@ impl ProfileFiles {
 }
 
 /// Returns the texts of the drives that `imbrex simulate` runs without `--drive`: one for each layer that is not
-/// host-managed. Each layer is put on the first profile that has it as default. Failing that, it is put on the first
-/// profile with a recording that the layer supports, except conventional recording.
+/// host-managed. Its profile is the first built-in one whose default layer it is. If there is none, it is the first
+/// built-in profile whose recording the layer supports, other than conventional recording. A layer without such a
+/// profile is left out.
 pub fn one_of_every_kind() -> Vec<String> {
     let profiles: Vec<_> = Profile::names().into_iter().filter_map(Profile::named).collect();
     let drive_for = |info: &LayerInfo| {
@@ -118,17 +122,22 @@ pub fn one_of_every_kind() -> Vec<String> {
 }
 
 impl DrivePlan {
-    /// Parses the text of a drive, finds its profile and determines its capacity.
+    /// Parses the drive text `PROFILE[+LAYER][:key=value,…]`, finds its profile (a built-in one or a TOML file), and
+    /// builds the drive once to learn its capacity.
     ///
     /// # Errors
     ///
-    /// The text cannot be parsed, the profile does not exist, or the drive cannot be built.
+    /// If the text cannot be parsed, the profile does not exist, or the drive cannot be built.
     pub fn parse(text: &str) -> Result<DrivePlan, Failure> {
         DrivePlan::parse_with(text, &ProfileFiles::default())
     }
 
-    /// Parses the text of a drive like [`DrivePlan::parse`]. The contents of profiles are taken from `files`, as far as
-    /// it has them.
+    /// Parses a drive text like [`DrivePlan::parse`]. If `files` has the profile file that the text names, the file on
+    /// disk is not read.
+    ///
+    /// # Errors
+    ///
+    /// As for [`DrivePlan::parse`].
     pub fn parse_with(text: &str, files: &ProfileFiles) -> Result<DrivePlan, Failure> {
         let spec = DriveSpec::parse(text)?;
         let profile = match files.texts.get(&spec.profile) {
@@ -144,12 +153,16 @@ impl DrivePlan {
         Ok(self)
     }
 
-    /// Returns the capacity in bytes.
+    /// Returns the capacity in bytes that the drive's layer offers to the host, after growth by [`DrivePlan::fit`].
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
     }
 
-    /// Builds the drive, with nothing written to it yet.
+    /// Builds a new drive without data, grown as [`DrivePlan::fit`] decided.
+    ///
+    /// # Errors
+    ///
+    /// If the disk or the layer cannot be built with these parameters, or if the disk cannot grow enough.
     pub fn build(&self) -> Result<Drive, DriveError> {
         let drive = Drive::build(&self.spec, &self.profile)?;
         match self.grow_to_bytes {
@@ -161,22 +174,28 @@ impl DrivePlan {
         }
     }
 
-    /// Returns the text of the drive, as given with `--drive`, or the text of a baseline that the program added.
+    /// Returns the text of the drive: as the user gave it, or as [`DrivePlan::baseline_label`] made it.
     pub fn label(&self) -> &str {
         &self.spec.text
     }
 
-    /// Returns whether the layer is `conventional`, the identity mapping.
+    /// Returns whether the layer is `conventional`, which maps each sector to itself.
     pub fn is_conventional(&self) -> bool {
         self.spec.layer.as_deref().unwrap_or(&self.profile.default_layer) == "conventional"
     }
 
-    /// Returns the text of the baseline: the profile of this drive with the layer `conventional`.
+    /// Returns the text of the baseline for this drive: its profile with the layer `conventional`, without any
+    /// parameters.
     pub fn baseline_label(&self) -> String {
         format!("{}+conventional", self.spec.profile)
     }
 
-    /// Returns the baseline: the profile of this drive with the layer `conventional`, grown like this drive.
+    /// Returns the plan of the baseline for this drive: the same profile with the layer `conventional`. It keeps the
+    /// overrides of the profile except those of the recording, and grows to the same number of bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the baseline cannot be built.
     pub fn baseline(&self) -> Result<DrivePlan, Failure> {
         let mut spec = DriveSpec::parse(&self.baseline_label())?;
         spec.profile_overrides = self.spec.profile_overrides.clone();
@@ -186,12 +205,13 @@ impl DrivePlan {
         DrivePlan { spec, profile, grow_to_bytes, capacity_bytes: 0, is_baseline: true }.laid_out()
     }
 
-    /// Makes the drive accept a workload that reaches up to byte `workload_bytes`, in the way that `choice` names.
-    /// Returns a remark for the user, or `None` if the workload fits already.
+    /// Prepares the drive for a workload that reaches up to byte `workload_bytes` (exclusive). Only [`FitChoice::Grow`]
+    /// changes the drive; with [`FitChoice::Wrap`] and [`FitChoice::Scale`], the simulation maps the addresses. Returns
+    /// a remark for the user, or `None` if the workload fits already.
     ///
     /// # Errors
     ///
-    /// The workload does not fit and `choice` is [`FitChoice::Error`], or the grown drive cannot be built.
+    /// If the workload does not fit and `choice` is [`FitChoice::Error`], or if the grown drive cannot be built.
     pub fn fit(&mut self, choice: FitChoice, workload_bytes: u64) -> Result<Option<String>, Failure> {
         let capacity_bytes = self.capacity_bytes;
         if capacity_bytes >= workload_bytes {
@@ -217,27 +237,43 @@ impl DrivePlan {
     }
 }
 
-/// Builds a new drive from the text `text`.
+/// Builds a new drive without data from the drive text `text`.
+///
+/// # Errors
+///
+/// If the text cannot be parsed, the profile does not exist, or the drive cannot be built.
 pub fn fresh(text: &str) -> Result<Drive, Failure> {
     Ok(build(text)?.0)
 }
 
-/// Builds a new drive from the text `text`, and returns it with the parsed text.
+/// Builds a new drive without data from the drive text `text`, and returns the drive with the parsed text.
+///
+/// # Errors
+///
+/// As for [`fresh`].
 pub fn build(text: &str) -> Result<(Drive, DriveSpec), Failure> {
     let spec = DriveSpec::parse(text)?;
     let drive = Drive::build(&spec, &find_profile(&spec.profile)?)?;
     Ok((drive, spec))
 }
 
-/// Builds an emulated drive from the text `text`. It is new, keeps its bytes in memory and has its own clock; it can be
-/// served or used directly.
+/// Builds a new emulated drive from the drive text `text`. It keeps the written bytes in memory and has a simulated
+/// clock of its own.
+///
+/// # Errors
+///
+/// As for [`fresh`], and if the emulated drive cannot be made of the drive.
 pub fn emulated(text: &str) -> Result<EmulatedDrive, Failure> {
     let (drive, spec) = build(text)?;
     let header = header_of(&drive, &spec, &Making::default()).map_err(Failure::usage)?;
     Ok(EmulatedDrive::in_memory_of(header, drive)?)
 }
 
-/// Returns the built-in profile called `name`, or the profile in the TOML file `name`.
+/// Returns the built-in profile called `name`, or else reads the profile from the TOML file `name`.
+///
+/// # Errors
+///
+/// If no built-in profile has this name and it does not end in `.toml`, or if the file cannot be read or parsed.
 pub fn find_profile(name: &str) -> Result<Profile, Failure> {
     if let Some(profile) = Profile::named(name) {
         return Ok(profile);

@@ -2,54 +2,55 @@
 
 use std::fmt;
 
-/// Category of a failure.
+/// Category of a failure, from which a program chooses its exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailureKind {
-    /// An operation on a file, a drive or another resource failed.
+    /// An operation on a file, a drive, a trace or another resource failed.
     Failed,
-    /// The request is wrong: an unknown name, or an option or value that is invalid.
+    /// The user's request is wrong: an unknown name, or an option or value that is invalid.
     Usage,
     /// The work was interrupted before it had kept any result.
     Interrupted,
-    /// A file that the work reads was changed meanwhile.
+    /// A file that the work reads was changed while the work ran.
     InputChanged,
 }
 
-/// A failure, with its remedy if there is one. Its text is for people.
+/// An error for the user: its category, a message, and a remedy if there is one.
 #[derive(Debug)]
 pub struct Failure {
     /// Category of the failure.
     pub kind: FailureKind,
-    /// The error and its place.
+    /// Description of the error and its place, for the user.
     pub message: String,
-    /// Suggestion for the user, if there is one.
+    /// Action that the user can try, printed after `try:`; `None` if there is none.
     pub remedy: Option<String>,
 }
 
 impl Failure {
-    /// Creates a failure of an operation, as opposed to a wrong command line.
+    /// Creates a failure of the kind [`FailureKind::Failed`], without a remedy.
     pub fn failed(message: impl fmt::Display) -> Failure {
         Failure { kind: FailureKind::Failed, message: message.to_string(), remedy: None }
     }
 
-    /// Creates a failure for a wrong request: an unknown name, or an option or value that is invalid.
+    /// Creates a failure of the kind [`FailureKind::Usage`], without a remedy.
     pub fn usage(message: impl fmt::Display) -> Failure {
         Failure { kind: FailureKind::Usage, message: message.to_string(), remedy: None }
     }
 
-    /// Creates the failure for work that was interrupted before it had kept any result.
+    /// Creates a failure of the kind [`FailureKind::Interrupted`], with the message that nothing was written.
     pub fn interrupted() -> Failure {
         Failure { kind: FailureKind::Interrupted, ..Failure::failed("interrupted; nothing was written") }
     }
 
-    /// Creates the failure for work whose input `name` was changed meanwhile.
+    /// Creates a failure of the kind [`FailureKind::InputChanged`] for the input file `name`. Its remedy is to repeat
+    /// the command.
     pub fn changed(name: &str) -> Failure {
         let message = format!("{name} was changed while it was in use: results of both contents would be mixed");
         Failure { kind: FailureKind::InputChanged, ..Failure::failed(message) }
             .or_try("the same command again, with a copy of the file if another program writes to it")
     }
 
-    /// Adds a remedy to the failure.
+    /// Returns the failure with `remedy`, which replaces an earlier remedy.
     pub fn or_try(mut self, remedy: impl fmt::Display) -> Failure {
         self.remedy = Some(remedy.to_string());
         self

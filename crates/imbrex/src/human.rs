@@ -1,26 +1,28 @@
 //! Sizes, times, rates and counts as text for people.
 
-/// Formats a size in binary units, with one decimal below a hundred: `4 KiB`, `18.6 GiB`.
+/// Formats a size in bytes in the largest binary unit of which it has at least one: `4 KiB`, `18.6 GiB`, `256 MiB`. Has
+/// one decimal below 100 units, unless the decimal is 0 and exact.
 pub fn bytes(bytes: u64) -> String {
     imbrex_units::quantity::rough_bytes(bytes)
 }
 
-/// Formats a whole number in groups of three digits: `113,872`.
+/// Formats a whole number with commas between groups of three digits: `113,872`.
 pub fn count(count: u64) -> String {
     imbrex_units::quantity::grouped(count)
 }
 
-/// Formats a duration, given in nanoseconds, in a suitable unit.
+/// Formats a duration of `ns` nanoseconds in a unit that suits its length: `850 ns`, `12.50 ms`, `3.20 s`, `2.5 h`.
 pub fn duration_ns(ns: u64) -> String {
     imbrex_disk::SimDuration(ns).to_string()
 }
 
-/// Formats nanoseconds as milliseconds with three decimals, without the unit.
+/// Formats a duration of `ns` nanoseconds as a number of milliseconds with three decimals, without the unit.
 pub fn ms(ns: u64) -> String {
     format!("{:.3}", ns as f64 / 1e6)
 }
 
-/// Formats a ratio: `1.00`, `38.1`, `12,345`.
+/// Formats a ratio: with two decimals below 10, one below 100, none below 1000, and in groups of three digits above:
+/// `1.00`, `38.1`, `12,345`.
 pub fn ratio(value: f64) -> String {
     match value {
         value if value >= 1000.0 => count(value.round() as u64),
@@ -30,7 +32,8 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
-/// Formats a ratio as a signed percentage of change: 1.238 gives `+23.8 %`.
+/// Formats a ratio of new to old as a signed percentage of change with one decimal: 1.238 gives `+23.8 %`. A change of
+/// less than 0.05 % gives `±0 %`.
 pub fn gain(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     if percent.abs() < 0.05 {

@@ -10,20 +10,22 @@ use crate::error::Failure;
 use crate::human;
 use imbrex_units::names::suggestion;
 
-/// One list as a table.
+/// A list of names with their descriptions, as a table of text.
 pub struct Listing {
-    /// Name of the list.
+    /// Name of the list, such as `layers`.
     pub name: &'static str,
-    /// Column headings.
+    /// Headings of the columns.
     pub columns: &'static [&'static str],
-    /// Rows of cells.
+    /// Rows of cells, each with one cell per column.
     pub rows: Vec<Vec<String>>,
-    /// Lines shown only when no other list is requested.
+    /// Further lines, such as a layer's parameters. `imbrex list` prints them only if the user asks for this list
+    /// alone.
     pub details: Vec<String>,
 }
 
 impl Listing {
-    /// Returns the rows as a JSON array of objects. The keys are the column headings, with underscores for spaces.
+    /// Returns the rows as a JSON array with one object per row. Keys are the column headings, with underscores for
+    /// spaces; values are the cells as strings. Leaves out `details`.
     pub fn as_json(&self) -> Value {
         let rows = self.rows.iter().map(|row| {
             let fields = self.columns.iter().zip(row);
@@ -33,7 +35,11 @@ impl Listing {
     }
 }
 
-/// Returns the layer called `name`.
+/// Returns the description of the translation layer with exactly this name.
+///
+/// # Errors
+///
+/// If no layer has this name; the failure suggests others.
 pub fn layer(name: &str) -> Result<&'static LayerInfo, Failure> {
     let names = || registry::all().iter().map(|info| info.name).collect::<Vec<_>>().join(", ");
     let meant = || suggestion(name, registry::all().iter().map(|info| info.name));
@@ -42,7 +48,8 @@ pub fn layer(name: &str) -> Result<&'static LayerInfo, Failure> {
     })
 }
 
-/// Returns a layer with all its parameters as JSON: their types, accepted values, defaults and help texts.
+/// Returns a JSON object that describes a layer and all its parameters: their types, accepted values, defaults and help
+/// texts.
 pub fn layer_json(info: &LayerInfo) -> Value {
     let parameters: Vec<Value> = info
         .parameters
@@ -71,7 +78,8 @@ pub fn layer_json(info: &LayerInfo) -> Value {
     })
 }
 
-/// Returns the list of drive profiles.
+/// Returns the list of built-in drive profiles. The raw size is that of the whole disk, before the layer reserves any
+/// part.
 pub fn profiles() -> Listing {
     let rows = Profile::names().into_iter().map(|name| {
         let profile = Profile::named(name).expect("every listed profile parses: a test of the disk crate");
@@ -93,7 +101,7 @@ pub fn profiles() -> Listing {
     }
 }
 
-/// Returns the list of translation layers, with a detail line for each of their parameters.
+/// Returns the list of translation layers, with one detail line for each parameter of each layer.
 pub fn layers() -> Listing {
     let rows = registry::all().into_iter().map(|info| {
         vec![
@@ -117,13 +125,13 @@ pub fn layers() -> Listing {
     }
 }
 
-/// Returns the list of readable trace formats.
+/// Returns the list of trace formats that can be read, with their names and descriptions.
 pub fn formats() -> Listing {
     let rows = trace_formats::all().iter().map(|format| vec![format.name.to_string(), format.summary.to_string()]);
     Listing { name: "formats", columns: &["format", "what it is"], rows: rows.collect(), details: Vec::new() }
 }
 
-/// Returns the list of built-in workloads.
+/// Returns the list of built-in workloads, with their names and descriptions.
 pub fn generators() -> Listing {
     let rows = trace_generators::built_in().iter().map(|entry| vec![entry.name.to_string(), entry.summary.to_string()]);
     Listing { name: "generators", columns: &["workload", "what it does"], rows: rows.collect(), details: Vec::new() }

@@ -22,7 +22,12 @@ use serde_json::{Value, json};
 use crate::error::Failure;
 use crate::progress::Progress;
 
-/// Reads the measurement in the file `path`. `options` selects columns, units and device.
+/// Reads the measurement of a real drive from the file `path`, which may be compressed. `options` select columns, units
+/// and device.
+///
+/// # Errors
+///
+/// If the file cannot be read, or its format or a record is unknown or malformed.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading, Failure> {
     let name = path.display().to_string();
     let file = crate::workload::open_trace(&name)?;
@@ -40,11 +45,11 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading, Failure> {
     Ok(readers::read(&name, &bytes, options)?)
 }
 
-/// Reads a measurement that consists of single requests.
+/// Reads a measurement of single requests from the file `path`.
 ///
 /// # Errors
 ///
-/// The file cannot be read, has no request, or holds only a distribution of latencies.
+/// If the file cannot be read, has no request, or holds only a distribution of latencies.
 pub fn requests(path: &Path, options: &ReadOptions) -> Result<Measured, Failure> {
     match read(path, options)? {
         Reading::Requests(measured) if measured.requests.is_empty() => {
@@ -61,13 +66,18 @@ pub fn requests(path: &Path, options: &ReadOptions) -> Result<Measured, Failure>
 
 /// A comparison of a simulated drive with a measurement, and the simulated times that were compared.
 pub struct Judged {
-    /// Result of the comparison.
+    /// Result of the comparison: the differences between measured and simulated times.
     pub validation: Validation,
-    /// Time that the simulated drive took for each request.
+    /// Times of the simulated requests: in the order of the measured requests if these were replayed, else in the order
+    /// of the workload's completions.
     pub simulated: Vec<Simulated>,
 }
 
-/// Replays the requests of `measured` on `drive` and compares the times.
+/// Replays the requests of `measured` on `drive` and compares the simulated with the measured times.
+///
+/// # Errors
+///
+/// If every request lies past the end of the drive, or if the replay fails.
 pub fn judge(measured: &Measured, drive: Drive) -> Result<Judged, Failure> {
     let simulated = replay(measured, drive)?;
     let validation = validate(measured, &simulated).ok_or_else(|| {
@@ -76,10 +86,14 @@ pub fn judge(measured: &Measured, drive: Drive) -> Result<Judged, Failure> {
     Ok(Judged { validation, simulated })
 }
 
-/// Compares `drive` with a measured distribution of latencies, by running a workload on it. `words` describes the
-/// workload; without `words`, the description in the measurement is used.
+/// Compares `drive` with a measured distribution of latencies, by running a generator on `drive`. `words` describe the
+/// generator in fio's words; `None` takes the description in the measurement. Returns the measured times as requests,
+/// of which only the times are meaningful, and the comparison. `name` is the name of the measurement in error messages.
 ///
-/// `name` is the name of the measurement in error messages.
+/// # Errors
+///
+/// If neither `words` nor the measurement describe the workload, if the description is wrong or does not fit on the
+/// drive, or if the workload makes no request.
 pub fn judge_distribution(
     name: &str,
     words: Option<&str>,
@@ -175,12 +189,13 @@ impl Columns {
     }
 }
 
-/// Compares the drive with the text `drive` with the measurement of a real drive in the file `path`. `workload` is for
-/// a measurement that holds only a distribution of latencies.
+/// Compares the drive with the text `drive` with the measurement of a real drive in the file `path`. `workload`
+/// describes, in fio's words, the requests of a measurement that holds only a distribution of latencies.
 ///
 /// # Errors
 ///
-/// `workload` is given although the measurement holds requests; the file or the drive text is wrong; or the file is empty.
+/// If the drive text is wrong, if the file cannot be read or has no request, if `workload` is given although the
+/// measurement holds requests, or if the comparison fails.
 pub fn hold(
     path: &Path,
     options: &ReadOptions,
@@ -204,7 +219,12 @@ pub fn hold(
     }
 }
 
-/// Returns the document that `imbrex validate --json` prints.
+/// Returns the JSON document that `imbrex validate --json` prints: the names of the file and the drive, and the fields
+/// of `validation`.
+///
+/// # Errors
+///
+/// If `validation` cannot be represented as JSON.
 pub fn validation_document(
     path: &Path,
     drive: &str,
@@ -225,7 +245,13 @@ pub fn validation_document(
     Ok(document)
 }
 
-/// Fits the profile `from` to the measurement of a real drive in the file `path`. Returns the measurement and the fit.
+/// Fits the parameters of the profile `from`, a name or a TOML file, to the measurement of a real drive in the file
+/// `path`. Returns the measurement and the fit.
+///
+/// # Errors
+///
+/// If the profile does not exist, if the measurement cannot be read or has no single requests, or if no fit is
+/// possible.
 pub fn fit_to(path: &Path, options: &ReadOptions, from: &str, progress: &Progress) -> Result<(Measured, Fit), Failure> {
     let profile = crate::drives::find_profile(from)?;
     let measured = requests(path, options)?;
@@ -238,7 +264,8 @@ pub fn fit_to(path: &Path, options: &ReadOptions, from: &str, progress: &Progres
     Ok((measured, found.map_err(Failure::failed)?))
 }
 
-/// Returns the document that `imbrex fit --json` prints.
+/// Returns the JSON document that `imbrex fit --json` prints: the fitted values, and comparisons before and after the
+/// fit for both halves of the measurement.
 pub fn fit_document(path: &Path, from: &str, found: &Fit) -> Value {
     let half = |(before, after): &(Comparison, Comparison)| json!({"before": before, "after": after});
     json!({

@@ -6,39 +6,46 @@ use imbrex_disk::SimDuration;
 
 use crate::drives::FitChoice;
 
-/// How requests reach the drives, and which results are kept. A value of `None` means the default of the workload or of
-/// the drive's profile, unless the field says otherwise.
+/// Options of a simulation: the way in which requests reach the drives, the measurement, and the results that are kept.
+/// `None` means the default of the workload or of the drive's profile, unless the field says otherwise.
 #[derive(Clone, Debug)]
 pub struct SimulationOptions {
-    /// How to handle a workload that addresses sectors past the end of a drive.
+    /// Treatment of a workload that addresses sectors past the end of a drive.
     pub fit: FitChoice,
-    /// How requests arrive: `fixed-queue`, `closed`, `open` or `flat-out`.
+    /// Name of the arrival process: `fixed-queue`, `closed`, `open` or `flat-out`. `None` for the default of the
+    /// workload.
     pub arrival: Option<String>,
-    /// Largest number of outstanding requests.
+    /// Maximum number of outstanding requests, at least 1. `None` for the default of the workload. An error with the
+    /// arrivals `open` and `flat-out`, which have no such limit.
     pub queue: Option<u32>,
-    /// Scheduler that picks the next waiting request: `fifo`, `elevator` or `sptf`.
+    /// Name of the scheduler that picks the next waiting request: `fifo`, `elevator` or `sptf`. `None` for the default
+    /// of the drive's profile.
     pub schedule: Option<String>,
-    /// Size of the volatile write cache in bytes; 0 for none.
+    /// Size of the drive's volatile write cache in bytes; 0 for none, `None` for the size in the drive's profile.
     pub write_cache_bytes: Option<u64>,
-    /// Size of the read look-ahead in bytes; 0 for none.
+    /// Size of the drive's buffer for read look-ahead in bytes; 0 for none, `None` for the size in the drive's profile.
     pub read_ahead_bytes: Option<u64>,
-    /// Number of requests served before measuring begins.
+    /// Number of requests at the beginning of the workload that are served but not measured. An error if the workload
+    /// has no more requests than that.
     pub warmup_requests: u64,
-    /// Width, in simulated time, of the windows in which completions are counted. The first window begins when
-    /// measuring begins.
+    /// Width, in simulated time, of the consecutive windows in which completed requests are counted. The first window
+    /// begins when measuring begins.
     pub window: SimDuration,
-    /// Whether the contents of every physical sector are tracked, to prove that no live sector is lost.
+    /// Whether the simulation tracks the contents of every physical sector and checks that no live sector is lost. It
+    /// takes more time and memory.
     pub check: bool,
-    /// Number of drives simulated at once; `None` for the number of cores.
+    /// Maximum number of drives simulated at the same time; `None` for the number of cores.
     pub jobs: Option<u32>,
-    /// Part of the drives that a generator addresses if its words do not give it in bytes: a number of sectors of 512
-    /// bytes, and the text of the drive that sets it. `None` for as much as the smallest drive offers.
+    /// Part of every drive that a generator addresses if its words do not give the part in bytes: its length from
+    /// sector 0 on, in sectors of 512 bytes, and the text of the drive that determined the length. `None` for the
+    /// capacity of the smallest drive.
     pub span: Option<(u64, String)>,
-    /// Folder for the result files; `None` to write no files.
+    /// Folder that the result files are written to; `None` to write no files.
     pub out: Option<PathBuf>,
-    /// Whether `ios.parquet` is written too, with one row per request. Ignored without `out`.
+    /// Whether to write `ios.parquet` too, with one row per request and drive. Ignored without `out`.
     pub per_io: bool,
-    /// Whether `plan.jsonl` is written too, with every step on the medium. Ignored without `out`.
+    /// Whether to write `plan.jsonl` too, with every read and write of the medium that the layer plans. Ignored without
+    /// `out`.
     pub plans: bool,
 }
 

@@ -9,60 +9,65 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 
-/// Channel between long work and the code that waits for it: progress and messages one way, the request to stop the other.
+/// Channel between long work and the code that waits for it. It carries progress and messages from the work, and the
+/// request to stop to the work.
 pub struct Progress {
     bars: MultiProgress,
     should_stop: Arc<dyn Fn() -> bool + Send + Sync>,
     is_silent: bool,
-    /// Bars that have not ended, for [`Progress::snapshot`]. `said` keeps the printed lines for [`Progress::drain_messages`].
+    /// Bars that have not ended, for [`Progress::snapshot`]. `said` keeps the printed lines for
+    /// [`Progress::drain_messages`].
     under_way: Mutex<Vec<WeakProgressBar>>,
     said: Mutex<Vec<String>>,
 }
 
-/// Progress of one piece of work.
+/// State of one progress bar: the progress of one piece of work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
-    /// Name of the work.
+    /// Name of the bar, such as `reading the trace`.
     pub name: String,
-    /// Number of units done.
+    /// Number of units done: requests, points of a sweep, bytes or operations, as the work counts them.
     pub position: u64,
-    /// Number of units in all, if known.
+    /// Number of units in all, in the same unit; `None` if unknown.
     pub total: Option<u64>,
 }
 
 impl Progress {
-    /// Creates a progress that displays nothing and never asks to stop.
+    /// Creates a progress that displays and prints nothing and never asks to stop. It still keeps messages for
+    /// [`Progress::drain_messages`].
     pub fn silent() -> Progress {
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
         let (under_way, said) = (Mutex::default(), Mutex::default());
         Progress { bars, should_stop: Arc::new(|| false), is_silent: true, under_way, said }
     }
 
-    /// Creates a progress that draws bars on standard error, with rate and time left, if that is a terminal and `quiet`
-    /// is false. Lines of [`Progress::say`] are printed in any case.
+    /// Creates a progress that draws bars on standard error, with rate and time left, if standard error is a terminal
+    /// and `quiet` is `false`. Lines of [`Progress::say`] are printed in any case. It never asks to stop; see
+    /// [`Progress::stopping_when`].
     pub fn on_terminal(quiet: bool) -> Progress {
         let shown = !quiet && std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
         Progress { bars: MultiProgress::with_draw_target(target), is_silent: false, ..Progress::silent() }
     }
 
-    /// Makes [`Progress::should_stop`] return the result of `should_stop`.
+    /// Makes [`Progress::should_stop`] call `should_stop` and return its result. Replaces an earlier function.
     pub fn stopping_when(self, should_stop: impl Fn() -> bool + Send + Sync + 'static) -> Progress {
         Progress { should_stop: Arc::new(should_stop), ..self }
     }
 
-    /// Returns a silent progress that asks to stop when `self` does: for parts of work whose total alone is displayed.
+    /// Returns a silent progress that asks to stop when `self` does. Serves for parts of a work of which only the total
+    /// is displayed.
     pub fn quietly(&self) -> Progress {
         Progress { should_stop: self.should_stop.clone(), ..Progress::silent() }
     }
 
-    /// Adds a bar called `name` over `total` points of a sweep.
+    /// Adds a bar called `name` over the `total` points of a sweep, at position 0. The caller moves it.
     pub fn points(&self, name: &str, total: u64) -> ProgressBar {
         let template = "{prefix:28!} {bar:30} {percent:>3} %  {human_pos} of {human_len} points  {eta} left";
         self.add(name, Some(total), template)
     }
 
-    /// Returns the progress of all bars that have not ended, in the order of their creation.
+    /// Returns the state of every bar that was neither finished nor dropped, in the order of their creation.
     pub fn snapshot(&self) -> Vec<Snapshot> {
         let mut bars = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         bars.retain(is_under_way);
@@ -70,17 +75,18 @@ impl Progress {
         bars.iter().filter_map(WeakProgressBar::upgrade).map(told).collect()
     }
 
-    /// Returns the lines passed to [`Progress::say`] since the last call, for callers that display them in their own way.
+    /// Returns the lines passed to [`Progress::say`] since the last call of this method, and forgets them.
     pub fn drain_messages(&self) -> Vec<String> {
         std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns whether the work should end early.
+    /// Returns whether the work should end early. Work calls this method at intervals.
     pub fn should_stop(&self) -> bool {
         (self.should_stop)()
     }
 
-    /// Adds a bar called `name` over `total` requests, if that number is known.
+    /// Adds a bar called `name` over `total` requests, at position 0. If `total` is `None`, the bar shows only the
+    /// number done and the rate.
     pub fn requests(&self, name: &str, total: Option<u64>) -> ProgressBar {
         let template = match total {
             Some(_) => "{prefix:28!} {bar:30} {percent:>3} %  {human_pos} of {human_len}  {per_sec}  {eta} left",
@@ -89,18 +95,20 @@ impl Progress {
         self.add(name, total, template)
     }
 
-    /// Adds a line called `name` that counts operations, whose total is unknown, and shows the bar's message.
+    /// Adds a line called `name` that shows the number of operations done, their rate, and the message that the caller
+    /// sets. It has no total.
     pub fn operations(&self, name: &str) -> ProgressBar {
         self.add(name, None, "{prefix:28!} {spinner} {human_pos} operations  {per_sec}  {msg}  {elapsed}")
     }
 
-    /// Adds a bar called `name` over bytes. The caller sets its length later.
+    /// Adds a bar called `name` over bytes, with the length 0. The caller sets its length and position.
     pub fn bytes(&self, name: &str) -> ProgressBar {
         let template = "{prefix:28!} {bar:30} {percent:>3} %  {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left";
         self.add(name, Some(0), template)
     }
 
-    /// Adds a line called `name` that shows the current step, which the caller sets as the bar's message.
+    /// Adds a line called `name` that shows the message that the caller sets, such as the current step, and the time
+    /// elapsed.
     pub fn steps(&self, name: &str) -> ProgressBar {
         self.add(name, None, "{prefix:28!} {spinner} {msg}  {elapsed}")
     }
@@ -117,8 +125,8 @@ impl Progress {
         bar
     }
 
-    /// Prints a line above the bars on standard error, unless the progress is silent, and keeps it for
-    /// [`Progress::drain_messages`].
+    /// Prints `line` on standard error, above the bars, unless the progress is silent. In any case keeps `line` for
+    /// [`Progress::drain_messages`]. Ignores errors of writing.
     pub fn say(&self, line: &str) {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_string());
         if self.is_silent {

@@ -16,30 +16,30 @@ use crate::options::SimulationOptions;
 use crate::simulation::Baseline;
 use crate::workload::WorkloadOptions;
 
-/// All options of a simulation.
+/// All options of `imbrex simulate`, beside the workload and the drives themselves.
 #[derive(Clone, Debug, Default)]
 pub struct SimulateOptions {
-    /// How to read the workload.
+    /// Options for reading the workload.
     pub workload: WorkloadOptions,
-    /// Baseline that the drives are compared with.
+    /// Choice of the baseline that the drives are compared with.
     pub baseline: Baseline,
-    /// How requests reach the drives, and which results are kept.
+    /// The way in which requests reach the drives, and the results that are kept.
     pub simulation: SimulationOptions,
 }
 
-/// An option value that the option does not accept, or an option name that does not exist.
+/// The error of [`SimulateOptions::set`]: an option does not accept the value, or has an unknown name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadWord {
-    /// Name of the option.
+    /// Name of the option, as given.
     pub name: String,
-    /// Value that was given.
+    /// Value for the option, as given.
     pub value: String,
-    /// Description of the values, or list of the names, that would have been accepted.
+    /// Description of the accepted values. If the option is unknown: the names of all options.
     pub expected: String,
 }
 
 impl BadWord {
-    /// Returns the failure, with the option written as `name = value`.
+    /// Returns a usage failure whose message shows the option as `name = value`.
     pub fn in_assignment(self) -> Failure {
         Failure::usage(format!("{} = {}: expected {}", self.name, self.value, self.expected))
     }
@@ -147,11 +147,11 @@ fn yes_or_no(word: &str) -> Option<bool> {
     }
 }
 
-/// Returns the size in bytes that `word` spells; 0 for `off`.
+/// Parses a size such as `64MiB` and returns it in bytes; returns 0 for `off`.
 ///
 /// # Errors
 ///
-/// `word` is no size; the text says what is expected.
+/// A message for the user if `word` is neither a size nor `off`.
 pub fn size_or_off(word: &str) -> Result<u64, String> {
     match word {
         "off" => Ok(0),
@@ -159,27 +159,28 @@ pub fn size_or_off(word: &str) -> Result<u64, String> {
     }
 }
 
-/// Returns the width of a window that `word` spells.
+/// Parses a duration such as `100ms`; a bare number is seconds.
 ///
 /// # Errors
 ///
-/// `word` is no time, or 0; the text says what is expected.
+/// A message for the user if `word` is not a duration, or is 0.
 pub fn window(word: &str) -> Result<SimDuration, String> {
     let ns = quantity::duration_ns(word, quantity::SECOND_NS).filter(|&ns| ns > 0);
     ns.map(SimDuration).ok_or_else(|| format!("expected {WINDOW}"))
 }
 
 impl SimulateOptions {
-    /// Returns the names of all options, in the order in which the help lists them.
+    /// Returns the names of all options, without leading dashes, in the order of the help text.
     pub fn names() -> impl Iterator<Item = &'static str> {
         OPTIONS.iter().map(|(name, ..)| *name)
     }
 
-    /// Sets the option `name` to the value that `word` spells. A flag accepts `true` or `false`.
+    /// Parses `word` and sets the option `name` to it, replacing an earlier value. `name` has no leading dashes; a flag
+    /// accepts `true` or `false`.
     ///
     /// # Errors
     ///
-    /// An unknown name, or a value that the option does not accept.
+    /// If no option has this name, or if the option does not accept the value.
     pub fn set(&mut self, name: &str, word: &str) -> Result<(), BadWord> {
         let bad = |expected: String| BadWord { name: name.into(), value: word.into(), expected };
         let Some((_, takes, set)) = OPTIONS.iter().find(|(known, ..)| *known == name) else {

@@ -39,19 +39,20 @@ use imbrex_units::names::suggestion;
 /// Largest accepted end of a workload in bytes: an exbibyte, more than any drive holds.
 const BYTES_MAX: u64 = 1 << 60;
 
-/// Choice of the drive that each drive is compared with.
+/// Choice of the drive that each simulated drive is compared with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Baseline {
-    /// Each drive is compared with the conventional drive of its own geometry.
+    /// Each drive is compared with a conventional drive of its own profile, which the simulation adds. A conventional
+    /// drive is compared with itself.
     #[default]
     Conventional,
-    /// All drives are compared with the drive of this text.
+    /// All drives are compared with the drive of this text, which the simulation adds.
     Drive(String),
-    /// No comparison.
+    /// No drive is added and none is compared.
     None,
 }
 
-/// A simulation that has not run yet: its drives and options.
+/// A simulation that has not run yet: its drives, its baseline and its options.
 #[derive(Clone, Debug, Default)]
 pub struct Simulation {
     drives: Vec<DrivePlan>,
@@ -61,17 +62,19 @@ pub struct Simulation {
     command: Vec<String>,
 }
 
-/// Results of a simulation.
+/// Results of a simulation that has run.
 pub struct Simulated {
-    /// Results, as in `summary.json`.
+    /// Results of all drives, baselines included: the contents of `summary.json`.
     pub summary: Summary,
-    /// Curves, in the order of the drives.
+    /// Time series and latency histograms of each drive, in the order of the drives in `summary`.
     pub series: Vec<DriveSeries>,
-    /// Whether the run was stopped early. The results then cover the requests served until the stop.
+    /// Whether [`Progress::should_stop`] ended the run of a drive early. The results then cover the requests served
+    /// until the stop.
     pub is_stopped: bool,
-    /// Reasons why requested drives did not run, one line each.
+    /// Messages for requested drives that did not run because the workload does not fit on them, one per drive. Empty
+    /// if all ran.
     pub not_run: Vec<String>,
-    /// Folder of the result files, if they were requested.
+    /// Folder of the result files; `None` if [`SimulationOptions::out`] was not given.
     pub folder: Option<Folder>,
 }
 
@@ -79,19 +82,25 @@ pub struct Simulated {
 struct RanDrive {
     result: DriveResult,
     series: DriveSeries,
-    /// Requests that the drive took from the workload: equal for all drives, unless a generator depends on simulated time.
+    /// Requests that the drive took from the workload: equal for all drives, unless a generator depends on simulated
+    /// time.
     counts: WorkloadCounts,
     is_stopped: bool,
 }
 
 impl Simulation {
-    /// Creates a simulation without drives. A simulation that runs without drives takes one of every kind.
+    /// Creates a simulation with default options and without drives. If no drive is added, the simulation takes one of
+    /// every kind (see [`drives::one_of_every_kind`]).
     pub fn new() -> Simulation {
         Simulation::default()
     }
 
-    /// Adds the drive that `text` names: `PROFILE[+LAYER][:key=value,…]` or a TOML file. If a parameter lists several
-    /// values ([`crate::sweep`]), adds one drive for each.
+    /// Adds the drive that `text` names: `PROFILE[+LAYER][:key=value,…]`, where PROFILE may be a TOML file. If a
+    /// parameter lists several values ([`crate::sweep`]), adds one drive for each combination of values.
+    ///
+    /// # Errors
+    ///
+    /// If the text or a range in it cannot be parsed, the profile does not exist, or a drive cannot be built.
     pub fn drive(mut self, text: &str) -> Result<Simulation, Failure> {
         for text in texts::expand(text)? {
             self.drives.push(DrivePlan::parse_with(&text, &self.profile_files)?);
@@ -99,28 +108,35 @@ impl Simulation {
         Ok(self)
     }
 
-    /// Sets the contents of profiles that were read before. Has to precede the drives.
+    /// Sets contents of profile files that are used in place of the files on disk. Affects only drives that are added
+    /// afterwards, and a baseline given as [`Baseline::Drive`].
     pub fn profile_files(self, profile_files: ProfileFiles) -> Simulation {
         Simulation { profile_files, ..self }
     }
 
-    /// Sets the drive that the others are compared with.
+    /// Sets the choice of the drive that the others are compared with; [`Baseline::Conventional`] by default.
     pub fn baseline(self, baseline: Baseline) -> Simulation {
         Simulation { baseline, ..self }
     }
 
-    /// Sets how requests reach the drives, and which results are kept.
+    /// Replaces all options: the way in which requests reach the drives, and the results that are kept.
     pub fn options(self, options: SimulationOptions) -> Simulation {
         Simulation { options, ..self }
     }
 
-    /// Sets the command line that reproduces this simulation. The results contain it.
+    /// Sets the command line, one argument per element, that the results name as the one which reproduces this
+    /// simulation.
     pub fn command(self, command: Vec<String>) -> Simulation {
         Simulation { command, ..self }
     }
 
     /// Completes the simulation before a long trace is read: adds one drive of every kind if there is none, adds the
-    /// baselines, and checks that the result files can be written.
+    /// baselines, and creates and reserves the folder of the result files.
+    ///
+    /// # Errors
+    ///
+    /// If a drive or baseline cannot be built, if the folder cannot be written or is in use by another run, or if it
+    /// holds a file of another program under the name of a result file.
     pub fn prepared(mut self) -> Result<Prepared, Failure> {
         if self.drives.is_empty() {
             self.drives =
@@ -132,6 +148,10 @@ impl Simulation {
     }
 
     /// Simulates `workload` on every drive, and writes the result files that the options ask for.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Simulation::prepared`] and [`Prepared::run`].
     pub fn run(self, workload: &Workload, progress: &Progress) -> Result<Simulated, Failure> {
         self.prepared()?.run(workload, progress)
     }
@@ -249,14 +269,21 @@ impl RanDrive {
     }
 }
 
-/// A simulation whose drives are complete and whose result files can be written.
+/// A simulation that is ready to run: its drives are complete and its result files can be written.
 pub struct Prepared {
     simulation: Simulation,
     sinks: Sinks,
 }
 
 impl Prepared {
-    /// Simulates `workload` on every drive, and writes the result files that the options ask for.
+    /// Simulates `workload` on every drive, and writes the result files that the options ask for. A stop by `progress`
+    /// is no error: the results are partial.
+    ///
+    /// # Errors
+    ///
+    /// If a result file would replace an input, if an option has a wrong value or does not apply, if the workload fits
+    /// on no requested drive (with [`FitChoice::Error`]: not on every drive), if the workload has no request after the
+    /// warm-up, if the workload cannot be read or was changed, or if a result file cannot be written.
     pub fn run(mut self, workload: &Workload, progress: &Progress) -> Result<Simulated, Failure> {
         self.sinks.refuse_inputs(workload.inputs())?;
         let mut warnings = workload.warnings.clone();
@@ -376,8 +403,8 @@ struct Span {
 }
 
 impl Simulation {
-    /// Returns the part of all drives that `workload` addresses: as much as the smallest drive offers, or as the options
-    /// say. Returns `None` if the workload gives its addresses itself.
+    /// Returns the part of all drives that `workload` addresses: as much as the smallest drive offers, or as the
+    /// options say. Returns `None` if the workload gives its addresses itself.
     fn span_of(&self, workload: &Workload) -> Option<Span> {
         if !workload.needs_span() {
             return None;
@@ -466,13 +493,13 @@ fn summary_of(command: Vec<String>, workload: &Workload, ran: &[RanDrive]) -> Su
 }
 
 impl Simulated {
-    /// Returns the most important results as a table for people: one line per drive, and remarks below.
+    /// Returns the main results as a text table, with one line per drive, and remarks below.
     pub fn table(&self) -> String {
         self.table_within(None)
     }
 
-    /// Returns the table of [`Simulated::table`] for a terminal with `columns` columns, or of any width for `None`. If
-    /// the longest line does not fit, each drive becomes a block of several lines.
+    /// Returns the table of [`Simulated::table`] for a terminal of `columns` columns; `None` for any width. If the
+    /// longest line does not fit, the results of each drive are spread over several lines.
     pub fn table_within(&self, columns: Option<usize>) -> String {
         let mut text = table::render(&self.summary.drives, columns);
         if let Some(span) = &self.summary.workload.address_span {

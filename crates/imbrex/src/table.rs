@@ -25,8 +25,9 @@ pub(crate) const COLUMNS: [&str; 12] = [
     "capacity",
 ];
 
-/// Returns the table of `drives`: one line per drive, or one block per drive if a line does not fit in `columns`
-/// columns of the terminal.
+/// Returns the results of `drives` as a text table with one line per drive and a header. If the longest line has more
+/// than `columns` characters, returns one block of lines per drive instead, with the names of the columns in it. `None`
+/// sets no limit.
 pub fn render(drives: &[DriveResult], columns: Option<usize>) -> String {
     let wide = lines(drives);
     let longest = wide.lines().map(|line| line.chars().count()).max().unwrap_or(0);
@@ -135,7 +136,8 @@ fn is_caveat(layer: &str) -> bool {
     registry::named(layer).is_some_and(|info| info.recordings.contains(&"caveat"))
 }
 
-/// Returns remarks below the table that its reader must not miss.
+/// Returns the remarks to be printed below the table, one per line: integrity, the baselines of the slowdowns, damage,
+/// rejected requests, and long stalls.
 pub fn remarks(drives: &[DriveResult]) -> Vec<String> {
     let mut lines = Vec::new();
     if drives.iter().all(|drive| drive.integrity == Integrity::ok()) {

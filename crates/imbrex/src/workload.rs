@@ -24,32 +24,35 @@ use crate::progress::Progress;
 use crate::run::shared::{self, Share};
 use imbrex_units::names::suggestion;
 
-/// How to read a workload.
+/// Options for reading a workload: a trace, or a generator.
 #[derive(Clone, Debug, Default)]
 pub struct WorkloadOptions {
-    /// How to read a trace.
+    /// Options for reading a trace. An error if one of them is given for a generator.
     pub trace: imbrex_trace::TraceOptions,
-    /// Seed of a generator. It replaces the seed in the generator's words.
+    /// Seed of a generator's random numbers, which replaces the seed in its words. An error if given for a trace.
     pub seed: Option<u64>,
-    /// Number of requests to take from the beginning; `None` for all.
+    /// Maximum number of requests, taken from the beginning of the workload; `None` for all.
     pub limit: Option<u64>,
 }
 
-/// A workload that can be opened any number of times.
+/// A workload that was found and, if it is a trace, read through once. It can be opened any number of times.
 pub struct Workload {
-    /// Name in the results.
+    /// Name of the workload in the results: the path of the trace or TOML file, the text in fio's words, the name of a
+    /// built-in workload, or `standard input`.
     pub name: String,
-    /// A trace format, or `generator`.
+    /// Name of the trace's format; `table` for requests in memory, `generator` for a generator.
     pub format: String,
-    /// SHA-256 of the trace's bytes, or of the generator's words and seed.
+    /// SHA-256 in hexadecimal: of the trace file's bytes as stored, of the rows in memory, or of the generator's
+    /// description including its seed.
     pub sha256: String,
-    /// Seed of a generator; zero for a trace.
+    /// Seed of a generator's random numbers; 0 for a trace and for requests in memory.
     pub seed: u64,
-    /// Counts from reading the trace through; `None` for a generator.
+    /// Counts of the requests that [`Workload::open`] yields, from reading the trace through; `None` for a generator.
     pub counts: Option<WorkloadCounts>,
-    /// Facts and remarks of the trace reader.
+    /// Records left out and decisions made by the trace reader while the trace was read through; empty for a generator.
     pub facts: Facts,
-    /// Notices about how the workload was read, which the user also saw as messages.
+    /// Notices for the user about the way in which the workload was read, such as a device that was chosen. They were
+    /// already passed to [`Progress::say`].
     pub warnings: Vec<String>,
     limit: Option<u64>,
     /// Files that the workload is read from.
@@ -120,7 +123,7 @@ impl Origin {
     }
 }
 
-/// Numbers of requests and bytes of a workload.
+/// Counts of the requests of a workload.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct WorkloadCounts {
     /// Number of all requests.
@@ -133,13 +136,15 @@ pub struct WorkloadCounts {
     pub flushes: u64,
     /// Number of trims.
     pub trims: u64,
-    /// Number of bytes that the reads request.
+    /// Sum of the lengths of all reads, in bytes.
     pub read_bytes: u64,
-    /// Number of bytes that the writes write.
+    /// Sum of the lengths of all writes, in bytes.
     pub write_bytes: u64,
-    /// Time from the first request to the last in ns; 0 if the workload has no times.
+    /// Latest time of a request in nanoseconds, counted from time 0, at which a trace's first request is. 0 if no
+    /// request has a time of its own.
     pub span_ns: u64,
-    /// One past the last addressed sector of 512 bytes.
+    /// One past the last sector of 512 bytes that a request addresses; 0 if none addresses a sector. Requests of length
+    /// 0 do not count.
     pub end_sectors: u64,
 }
 
@@ -170,24 +175,32 @@ impl WorkloadCounts {
 }
 
 impl Workload {
-    /// Finds the workload called `word`: a trace file, `-` for standard input, a built-in workload, a generator in
-    /// fio's words, or a TOML file with such words. A trace is read through once, and `progress` shows how far.
+    /// Finds the workload called `word`, with default options. `word` is a trace file, `-` for standard input, a
+    /// built-in workload, a generator in fio's words, or a `.toml` file with such words. An existing file precedes a
+    /// built-in workload of the same name. A trace is read through at once, and `progress` displays how far. Of a trace
+    /// with several devices, only the one with the most requests is taken.
     ///
     /// # Errors
     ///
-    /// If no workload has this name, or it cannot be read.
+    /// If no workload has this name, if it cannot be read or parsed, if a trace has no requests, or if `progress` asks
+    /// to stop.
     pub fn named(word: &str, progress: &Progress) -> Result<Workload, Failure> {
         Workload::find(word, &WorkloadOptions::default(), progress)
     }
 
-    /// Finds the workload called `word`, like [`Workload::named`], and reads it with the options `args`.
+    /// Finds the workload called `word` like [`Workload::named`], with the options `args`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Workload::named`], and if an option does not apply to the workload.
     pub fn find(word: &str, args: &WorkloadOptions, progress: &Progress) -> Result<Workload, Failure> {
         let mut found = Workload::find_without_inputs(word, args, progress)?;
         found.inputs = inputs_of(word);
         Ok(found)
     }
 
-    /// Returns the files that the workload is read from, which no output may replace.
+    /// Returns the paths of the files that the workload is read from, so that no output replaces them. Empty for a
+    /// generator that is not in a file, for standard input and for requests in memory.
     pub fn inputs(&self) -> &[PathBuf] {
         &self.inputs
     }
@@ -227,7 +240,12 @@ impl Workload {
     }
 
     /// Makes a workload of requests that the caller holds in memory. `name` is its name in the results. The rows are
-    /// read through once, like a trace.
+    /// read through once, and of several devices only the one with the most requests is taken.
+    ///
+    /// # Errors
+    ///
+    /// If `args` have an option that does not apply to a table in memory, if a row cannot be read and the options do
+    /// not say to skip it, if there are no requests, or if `progress` asks to stop.
     pub fn of_rows(
         name: &str,
         rows: Arc<dyn Rows>,
@@ -242,7 +260,13 @@ impl Workload {
         trace(args, Origin::Rows(rows), name, progress)
     }
 
-    /// Opens the requests from the first on, for a drive of `device_sectors` sectors of 512 bytes.
+    /// Returns a source of the requests, from the first on. A generator adapts to a drive of `device_sectors` sectors
+    /// of 512 bytes; a trace ignores that size.
+    ///
+    /// # Errors
+    ///
+    /// If the file was changed since it was read through or cannot be opened, or if a generator does not fit on the
+    /// drive.
     pub fn open(&self, device_sectors: u64) -> Result<Counted, Failure> {
         self.check_unchanged()?;
         let source = match &self.kind {
@@ -255,9 +279,14 @@ impl Workload {
         Ok(self.counted(Requests::Own(source)))
     }
 
-    /// Opens the requests once, and returns a source of all requests for each of `count` drives of `device_sectors`
-    /// sectors of 512 bytes. The sources let at most `at_once` of the drives run at the same time; the others wait.
-    /// Returns `None` if the requests depend on simulated time, so that each drive needs a source of its own.
+    /// Opens the requests once for `count` drives that run in parallel, and returns a source of all requests for each
+    /// of them. A generator adapts to `device_sectors` sectors of 512 bytes. The sources let at most `at_once` drives
+    /// run at the same time; the others wait. Returns `None` if the requests depend on simulated time, so that each
+    /// drive needs [`Workload::open`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Workload::open`].
     ///
     /// # Panics
     ///
@@ -282,12 +311,14 @@ impl Workload {
         Counted { source, counts: WorkloadCounts::default(), left: self.limit.unwrap_or(u64::MAX) }
     }
 
-    /// Returns whether the user limited the number of requests.
+    /// Returns whether [`WorkloadOptions::limit`] was given.
     pub fn is_limited(&self) -> bool {
         self.limit.is_some()
     }
 
-    /// Returns the number of requests, if it is known before they are read.
+    /// Returns the number of requests, at most the limit. A generator assumes a drive of 2^40 sectors of 512 bytes
+    /// here. If its number is unknown, for example because it ends by time, returns the limit, or `None` without a
+    /// limit.
     pub fn expected_requests(&self) -> Option<u64> {
         let known = match &self.counts {
             Some(counts) => Some(counts.requests),
@@ -299,7 +330,9 @@ impl Workload {
         }
     }
 
-    /// Returns one past the last addressed sector (of 512 bytes), if known.
+    /// Returns one past the last sector of 512 bytes that the workload addresses, whatever the drive. For a generator,
+    /// ignores addresses that depend on the size of the drive: a generator in fio's words then has 0, and a built-in
+    /// workload that adapts to the drive has `None`.
     pub fn end_sectors(&self) -> Option<u64> {
         match (&self.kind, self.counts) {
             (Kind::BuiltIn { entry, .. }, _) => entry.reach_sectors,
@@ -308,7 +341,7 @@ impl Workload {
         }
     }
 
-    /// Returns whether the addresses depend on the sizes of the drives.
+    /// Returns whether the addresses depend on the size of the drive. `false` for a trace.
     pub fn needs_span(&self) -> bool {
         match &self.kind {
             Kind::Trace { .. } => false,
@@ -317,8 +350,9 @@ impl Workload {
         }
     }
 
-    /// Returns the words by which [`Workload::generator`] makes this generator anywhere, without a file. Returns `None`
-    /// for requests that are read.
+    /// Returns the text from which [`Workload::generator`] makes an equal generator in another process or on another
+    /// machine, without a file. Returns `None` for a trace and for requests in memory. The text of a built-in workload
+    /// does not contain its seed.
     pub fn portable_words(&self) -> Option<String> {
         match &self.kind {
             Kind::Trace { .. } => None,
@@ -327,11 +361,12 @@ impl Workload {
         }
     }
 
-    /// Makes the generator of `words`: the name of a built-in workload, or fio's words. No file is read.
+    /// Makes a generator from `words`: the name of a built-in workload, or a description in fio's words. Reads no file.
+    /// Applies `seed` and `limit` of `args` and ignores the options for traces.
     ///
     /// # Errors
     ///
-    /// If the words are neither.
+    /// If `words` are neither the name of a built-in workload nor a valid description.
     pub fn generator(words: &str, args: &WorkloadOptions) -> Result<Workload, Failure> {
         match generators::named(words) {
             Some(entry) => Ok(built_in(args, entry, &Progress::silent())),
@@ -339,11 +374,13 @@ impl Workload {
         }
     }
 
-    /// Checks that the files of the workload are as they were when it was read through.
+    /// Checks that the trace file has the length and modification time that it had before it was read through. Does
+    /// nothing for generators and requests in memory.
     ///
     /// # Errors
     ///
-    /// If a file was changed since; the error has the kind [`FailureKind::InputChanged`](crate::error::FailureKind::InputChanged).
+    /// If the file was changed, with the kind [`FailureKind::InputChanged`](crate::error::FailureKind::InputChanged),
+    /// or if its metadata cannot be read.
     pub fn check_unchanged(&self) -> Result<(), Failure> {
         match &self.kind {
             Kind::Trace { origin: Origin::File(file, stamp), name, .. } if stamp_of(file, name)? != *stamp => {
@@ -353,13 +390,14 @@ impl Workload {
         }
     }
 
-    /// Returns all devices of a trace with several, or `None` for other workloads.
+    /// Returns the counts of all devices of the trace, the device with the most requests first, if the trace has
+    /// several devices and the user chose none. Returns `None` otherwise.
     pub fn devices(&self) -> Option<&[DeviceSummary]> {
         self.devices.as_deref()
     }
 
-    /// Returns the figures that the workload was made to match. They describe the whole workload, so a workload with a
-    /// limit has none.
+    /// Returns the published figures that a built-in workload was made to reproduce. Empty for other workloads, and if
+    /// the number of requests is limited, since the figures are of the whole workload.
     pub fn targets(&self) -> Vec<generators::TargetFigure> {
         match &self.kind {
             Kind::BuiltIn { entry, .. } if self.limit.is_none() => {
@@ -369,7 +407,8 @@ impl Workload {
         }
     }
 
-    /// Returns how requests arrive unless the user chooses otherwise.
+    /// Returns the name of the arrival process unless the user chooses another: `fixed-queue` for traces and stand-ins
+    /// for traces, `open` for generators with times of their own, else `closed`.
     pub fn default_arrival(&self) -> &'static str {
         match self.generator_arrival() {
             None | Some(generators::Arrival::AsTraced) => "fixed-queue",
@@ -378,7 +417,8 @@ impl Workload {
         }
     }
 
-    /// Returns the number of outstanding requests unless the user chooses otherwise: 64 for traces (Hajkazemi 2019 §3).
+    /// Returns the maximum number of outstanding requests unless the user chooses another: that of a generator with a
+    /// closed loop, else 64 (Hajkazemi 2019 §3).
     pub fn default_depth(&self) -> u32 {
         match self.generator_arrival() {
             Some(generators::Arrival::Closed { depth }) => depth,
@@ -468,8 +508,13 @@ fn spooled() -> Result<File, Failure> {
     Ok(file)
 }
 
-/// Opens a trace file. If `path` is one of the files that blktrace wrote, one per processor (`NAME.blktrace.0`), merges
-/// all of them into a temporary file without a name.
+/// Opens the trace file `path`. If `path` is one of several files that blktrace wrote, one per processor
+/// (`NAME.blktrace.0`), merges all of them from its folder into a temporary file without a name. The returned file
+/// stands at its beginning.
+///
+/// # Errors
+///
+/// If a file cannot be opened, if an event of blktrace is malformed, or if the temporary file cannot be written.
 pub fn open_trace(path: &str) -> Result<File, Failure> {
     let open = |path: &Path| {
         File::open(path).map_err(|error| Failure::failed(format!("cannot open {}: {error}", path.display())))
@@ -490,7 +535,8 @@ pub fn open_trace(path: &str) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// Returns the files that the workload called `word` is read from: none for generators and built-in workloads.
+/// Returns the paths of the files that the workload called `word` is read from: the file `word` itself, or all files of
+/// blktrace that belong to it. Empty if no regular file is called `word`.
 pub fn inputs_of(word: &str) -> Vec<PathBuf> {
     let path = Path::new(word);
     match processors(path) {
@@ -673,7 +719,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A source that counts the requests it returns, and ends at a limit.
+/// A source that counts the requests it yields, and ends at the limit of its workload.
 pub struct Counted {
     source: Requests,
     counts: WorkloadCounts,
@@ -688,19 +734,21 @@ enum Requests {
 }
 
 impl Counted {
-    /// Returns the counts of the requests returned so far.
+    /// Returns the counts of the requests yielded so far.
     pub fn counts(&self) -> WorkloadCounts {
         self.counts
     }
 
-    /// Waits until this drive may run, if the source is shared by several drives.
+    /// Waits until fewer drives run than may run at the same time, and then counts as running until the source is
+    /// dropped. Returns at once for a source of [`Workload::open`].
     pub fn begin(&mut self) {
         if let Requests::Shared(share) = &mut self.source {
             share.begin();
         }
     }
 
-    /// Returns the time that this drive spent on reading the shared source and on waiting for the other drives.
+    /// Returns the wall-clock time that this drive has spent on reading the shared source and on waiting for the other
+    /// drives. Zero for a source of [`Workload::open`].
     pub fn waited(&self) -> Duration {
         match &self.source {
             Requests::Own(_) => Duration::ZERO,

@@ -9,6 +9,6 @@ use crate::parameters::Parameters;
 pub struct Context {
     /// The disk under the layer.
     pub disk: SharedDisk,
-    /// The layer's parameters.
+    /// The values of the layer's parameters: the given ones, and defaults for the others.
     pub parameters: Parameters,
 }

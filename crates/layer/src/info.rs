@@ -13,30 +13,33 @@ pub struct LayerInfo {
     pub name: &'static str,
     /// A one-line summary of the layer.
     pub summary: &'static str,
-    /// Names of the recordings that the layer can work on.
+    /// Names of the recordings that the layer can work on: `shingled`, `interlaced`, `block-interference`,
+    /// `conventional`, `caveat`. The layer cannot be built over a disk with another recording.
     pub recordings: &'static [&'static str],
     /// Whether the layer is host-managed, so that the host has to avoid destructive writes: see
     /// [`Layer::is_host_managed`].
     pub host_managed: bool,
-    /// The unit that one entry of the layer's map covers: `band`, `track`, `extent`.
+    /// The unit that one entry of the layer's map covers, as text for tables: `block`, `track`, `extent`; `none` if the
+    /// layer has no map.
     pub mapping_unit: &'static str,
-    /// The paper and section that the layer follows.
+    /// The paper and section that the layer follows, as text for tables.
     pub source: &'static str,
-    /// The parameters that the layer takes.
+    /// The parameters that a user may give to the layer, with their defaults.
     pub parameters: &'static [ParameterInfo],
-    /// The layer's journal records. The records are grouped because several layers share some groups, such as the
-    /// backup log of interlaced disks.
+    /// The kinds of record that the layer writes to the journal, in groups. Several layers share some groups, such as
+    /// the records of the backup log of interlaced disks. The order of the groups has no meaning.
     pub records: &'static [&'static [RecordInfo]],
-    /// Sets of parameters (`key=value,key=value`) with which the layer fits a toy disk of a few thousand sectors. The
-    /// tests of all layers run once with each set.
+    /// Sets of parameters with which the layer fits a toy disk of a few thousand sectors. Each set is one text, such as
+    /// `key=value,key=value`. The tests of all layers run once with each set; an empty list makes these tests fail.
     pub toys: &'static [&'static str],
-    /// Builds the layer over a disk with the given parameters. An error names the parameter whose value is not
-    /// possible.
+    /// Builds the layer from a disk and parameters. Returns an error that names the parameter if a value is not
+    /// possible on that disk.
     pub build: fn(&Context) -> Result<Box<dyn Layer>, ConfigError>,
 }
 
 impl LayerInfo {
-    /// Returns the description of the record with this tag, or `None` if the layer has no record with the tag.
+    /// Returns the description of the kind of journal record with this tag. Returns `None` if the layer has no such
+    /// kind.
     pub fn record(&self, tag: u8) -> Option<&'static RecordInfo> {
         self.records.iter().copied().flatten().find(|record| record.tag == tag)
     }

@@ -21,28 +21,31 @@ use crate::plan::{Medium, Plan};
 use crate::violation::Violation;
 use crate::zones::Zones;
 
-/// A run of logical sectors that lie next to each other on a medium, or are trimmed.
+/// A run of consecutive logical sectors that are also consecutive on a medium, or are all trimmed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Piece {
     /// First logical sector.
     pub lba: Lba,
     /// Number of sectors of the run.
     pub sectors: Sectors,
-    /// The medium and the first physical sector; `None` if the sectors are trimmed.
+    /// The medium, and the physical sector of `lba`; the other sectors follow it in order. `None` if the sectors are
+    /// trimmed.
     pub at: Option<(Medium, Pba)>,
 }
 
-/// The size of a layer's map, in bytes.
+/// The memory that a layer's map needs, in bytes: on a real controller, and in this program.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MapMemory {
-    /// Bytes that a controller would need, by the formula of the paper that describes the layer.
+    /// Bytes of memory that a drive's controller would need for the map, by the formula of the paper that describes the
+    /// layer.
     pub formula_bytes: u64,
-    /// Bytes that the structures of this program take now.
+    /// Bytes of memory that the layer's structures take in this program now.
     pub measured_bytes: u64,
 }
 
-/// A place where a layer keeps data temporarily, before it writes them to their final place: a cache region, a journal,
-/// a buffer. The live page and `imbrex drive info` show all caches.
+/// A run of physical sectors in which a layer keeps data temporarily, before it writes them to their final place: a
+/// part of a cache region, a journal or a buffer. A layer may have several. The live page and `imbrex drive info` show
+/// all caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cache {
     /// The medium that the cache is on.
@@ -51,30 +54,32 @@ pub struct Cache {
     pub start: Pba,
     /// One past the last sector of the cache.
     pub end: Pba,
-    /// Sectors that were written and not freed yet, whether their data are live or not.
+    /// Number of sectors of the cache that were written and not freed yet, whether their data are live or not.
     pub used: Sectors,
     /// Maximum number of sectors in use at a time: less than the length of the cache where guards or headers take a
     /// part.
     pub size: Sectors,
 }
 
-/// How soon the command of a hint ([`Layer::prefetch`]) will arrive.
+/// How soon the layer will have to plan the command that a hint ([`Layer::prefetch`]) announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrefetchHint {
-    /// The command is the next one.
+    /// The command is the next one that the layer plans.
     Next,
-    /// Other commands come first. Reading a pointer that is not in the processor's cache yet would cost a wait now. So
-    /// a layer should only prefetch that pointer; the memory to which the pointer leads can be prefetched when the
-    /// command is the next one.
+    /// The layer plans other commands first. Following a pointer that is not in the processor's cache yet would cost a
+    /// wait now. So a layer should only prefetch the memory of that pointer. The memory to which the pointer leads can
+    /// be prefetched when the command is the next one.
     Later,
 }
 
-/// When a layer may do background work, in the host's idle time.
+/// The times at which a layer does background work while the host is idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Background {
-    /// Time without host commands before background work starts.
+    /// Time without host commands before background work starts. If the drive sets a longer idle threshold, that one
+    /// applies.
     pub idle_after: SimDuration,
-    /// Time between two phases of background work, once it has started.
+    /// Time between the end of one phase of background work and the start of the next, once background work has
+    /// started.
     pub rest: SimDuration,
 }
 
@@ -84,104 +89,124 @@ pub struct Background {
 /// A layer keeps a map and makes [`Plan`]s; it knows neither time nor bytes. The engine times the plans, the store of
 /// an image executes them, and the checker proves that they lose nothing.
 pub trait Layer: Send {
-    /// Returns the layer's name in the registry.
+    /// Returns the layer's name in the registry, such as `media-cache`.
     fn name(&self) -> &'static str;
 
-    /// Returns the layer's capacity in logical sectors.
+    /// Returns the layer's capacity: the number of logical sectors that the host can use.
     fn capacity(&self) -> Sectors;
 
-    /// Appends the steps that serve `commands` to `plan`: one command, or several that [`Layer::joins`] accepted, in
-    /// order of arrival. All commands lie within the capacity. The plan may also contain overdue background work, in
+    /// Appends to `plan` the steps that serve `commands`, and updates the map as if the plan were executed. `commands`
+    /// holds one command, or several that [`Layer::joins`] accepted, in order of arrival. All of them must lie within
+    /// the capacity. The layer may also append background work that cannot wait, such as cleaning of a full cache, in
     /// groups of its own.
     fn plan(&mut self, commands: &[Command], plan: &mut Plan);
 
-    /// Takes the hint that a command which begins at `lba` will come; `lba` may lie past the capacity. A layer may make
-    /// the processor prefetch the part of the map that the command will need ([`crate::map::prefetch`]). The hint has
-    /// no other effect.
+    /// Takes the hint that a command which begins at `lba` will be planned soon; `lba` may lie past the capacity. A
+    /// layer may make the processor prefetch the part of the map that the command will need ([`crate::map::prefetch`]).
+    /// The hint changes no plan. By default it has no effect.
     fn prefetch(&self, _lba: Lba, _coming: PrefetchHint) {}
 
-    /// Returns whether the waiting command `candidate` may be served in one operation with the commands `chosen`.
+    /// Returns whether the waiting command `candidate` may be served by one call of [`Layer::plan`] together with the
+    /// commands `chosen`, which is not empty. By default no commands are joined.
     fn joins(&self, _chosen: &[Command], _candidate: &Command) -> bool {
         false
     }
 
-    /// Returns the range of LBAs in which commands must begin to join an operation that serves `first`; empty if none
-    /// can join. This hint spares the engine asking [`Layer::joins`] about every waiting command.
+    /// Returns a range of LBAs (exclusive end) that contains the first sector of every command that may join `first`.
+    /// An empty range means that no command can join, which is the default. A command in the range can join only if
+    /// [`Layer::joins`] accepts it. The range spares the caller asking about every waiting command.
     fn joinable(&self, _first: &Command) -> Range<Lba> {
         Lba(0)..Lba(0)
     }
 
-    /// Returns the LBA at which the volatile cache should stop writing back sequential writes that it gathered from
-    /// `first` to `end`. The rest is cheaper to write later, together with sectors that may follow it, up to the end of
-    /// a band, for example. `None` means that all of it should be written.
+    /// Returns the LBA at which a write-back of the volatile cache should stop, for sequential dirty sectors from
+    /// `first` up to, not including, `end`. The sectors from the returned LBA on stay in the cache, because they are
+    /// cheaper to write together with sectors that may follow. The returned LBA lies between `first` and `end`, and
+    /// equals neither. `None`, the default, means that all sectors should be written now.
     fn stream_cut(&self, _first: Lba, _end: Lba) -> Option<Lba> {
         None
     }
 
-    /// Returns whether the layer migrates data in pseudo-tracks, which need not begin at the start of a track. The
-    /// `half` rotation model then adds half a rotation to each pseudo-track (Hajkazemi 2019 §2.4).
+    /// Returns whether the layer migrates data in pseudo-tracks (pieces as long as a track, which need not begin at the
+    /// start of one). The `half` rotation model then adds half a rotation to each pseudo-track (Hajkazemi 2019 §2.4).
+    /// By default returns `false`.
     fn moves_pseudo_tracks(&self) -> bool {
         false
     }
 
-    /// Returns when the engine should call [`Layer::idle`]; `None` if the layer does nothing in the background.
+    /// Returns the times at which the engine should call [`Layer::idle`]. `None`, the default, means that the layer
+    /// never does background work.
     fn background(&self) -> Option<Background> {
         None
     }
 
-    /// Appends the next phase of background work to the plan. Returns `false`, and appends nothing, when there is none
-    /// to do.
+    /// Appends the next phase of background work to the plan, and returns `true`. Returns `false`, and appends nothing,
+    /// if there is no background work to do now.
     fn idle(&mut self, _plan: &mut Plan) -> bool {
         false
     }
 
-    /// Appends to `pieces` the places where a read would find the `sectors` from `lba`, in order.
+    /// Appends to `pieces` the places at which a read would find the `sectors` from `lba` on. The pieces are in order
+    /// of LBA and cover exactly these sectors; trimmed sectors have a piece without a place.
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>);
 
-    /// Returns whether the host has to avoid writes that destroy data it still needs. The host-managed drive reports
-    /// the rule to the host. The layer destroys nothing of its own accord, and a sector that a command of the host
-    /// destroyed reads as an error.
+    /// Returns whether the layer is host-managed: a write may destroy other sectors, and the host has to avoid writes
+    /// that destroy data which it still needs. The drive reports the rule to the host. A sector that a write of the
+    /// host destroyed reads as an error. By default returns `false`: no write of the host destroys other live sectors.
     fn is_host_managed(&self) -> bool {
         false
     }
 
-    /// Returns whether no power cut can lose live sectors. It is false for some layers with `safety=paper`, whose steps
-    /// are those of their paper alone.
+    /// Returns whether no power cut can lose live sectors, which is the default. Some layers return `false` if they are
+    /// built with `safety=paper`, because then they take only the steps of their paper.
     fn is_power_safe(&self) -> bool {
         true
     }
 
-    /// Returns the layer's zones with their write pointers, or `None` if the layer has no zones.
+    /// Returns the layer's zones with their write pointers, or `None` if the layer does not have the zones of a
+    /// host-managed drive.
     fn zones(&self) -> Option<&Zones> {
         None
     }
 
-    /// Returns the layer's zones for changes: the host opens, closes, finishes and resets them.
+    /// Returns the layer's zones for a change, so that the host can open, close, finish and reset them. Returns `None`
+    /// if [`Layer::zones`] does.
     fn zones_mut(&mut self) -> Option<&mut Zones> {
         None
     }
 
-    /// Returns whether the layer remembers which sectors are trimmed, so that they read as absent. If not, trimmed
-    /// sectors keep their contents.
+    /// Returns whether the layer remembers which sectors are trimmed, so that they read as zeros. If `false`, a trim
+    /// has no effect, and trimmed sectors keep their contents.
     fn keeps_trims(&self) -> bool;
 
-    /// Checks the numbered invariants in the header of the layer's file. An error names the broken invariant.
+    /// Checks the layer's structures in memory against the numbered invariants in the header comment of the layer's
+    /// file.
+    ///
+    /// # Errors
+    ///
+    /// The first broken invariant that the check finds.
     fn self_check(&self) -> Result<(), Violation>;
 
-    /// Returns the size of the layer's map.
+    /// Returns the memory that the layer's map needs.
     fn memory(&self) -> MapMemory;
 
-    /// Calls `each` with every cache of the layer, so that its fill level can be shown.
+    /// Calls `each` once with every cache of the layer, so that the fill level of each cache can be shown. By default
+    /// the layer has no caches.
     fn caches(&self, _each: &mut dyn FnMut(Cache)) {}
 
-    /// Appends records that rebuild the present map when they are replayed into a new layer.
+    /// Appends to `notes` journal records that rebuild the present map when they are replayed, in order, into a new
+    /// layer with the same parameters. They can replace all earlier records of the journal.
     fn checkpoint(&self, notes: &mut Vec<Note>);
 
-    /// Applies one record of the journal after a restart. The caller passes every durable record once, in the order in
-    /// which the records were written. An error means that the record cannot follow the records before it.
+    /// Applies one record of the journal to a new layer after a restart. The caller passes every durable record once,
+    /// in the order in which the records were written.
+    ///
+    /// # Errors
+    ///
+    /// The record is not one of this layer's, has impossible values, or cannot follow the records before it.
     fn replay(&mut self, note: &Note) -> Result<(), ReplayError>;
 
-    /// Appends to the plan the steps that complete or undo the work that a power cut interrupted. Called after the last
-    /// record was replayed.
+    /// Appends to the plan the steps that complete or undo the work that a power cut interrupted. The caller calls it
+    /// once, after the last record was replayed, and executes the plan before any command. By default appends nothing.
     fn repair(&mut self, _plan: &mut Plan) {}
 }

@@ -7,26 +7,27 @@ use std::collections::BTreeMap;
 /// The kind of value that a parameter takes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ParameterKind {
-    /// A size in bytes: `4k`, `25MiB`, `25MB`.
+    /// A size: `4k`, `25MiB`, `25MB`; a number without a unit is in bytes. Read with [`Parameters::bytes`].
     Bytes,
-    /// A whole number.
+    /// A whole number, 0 or more.
     Count,
-    /// A whole number that is not less than this one.
+    /// A whole number that is not less than this one. [`Parameters::new`] does not check the minimum; the layer does
+    /// when it is built.
     CountFrom(u64),
-    /// A share from 0 to 1: `1%` or `0.01`.
+    /// A fraction from 0 to 1, both included: `1%` or `0.01`.
     Share,
-    /// A share above 0, up to 1.
+    /// A fraction above 0 and up to 1. [`Parameters::new`] accepts 0 too; the layer refuses it when it is built.
     ShareAboveZero,
-    /// A duration: `2ms`, `1.2s`, `3h`.
+    /// A duration: `2ms`, `1.2s`, `3h`; a number without a unit is in seconds.
     Duration,
-    /// `on` or `off`.
+    /// One of the words `on` and `off`.
     Switch,
     /// One of these words.
     Choice(&'static [&'static str]),
 }
 
 impl ParameterKind {
-    /// Returns a description of the accepted values, with their range.
+    /// Returns a description of the accepted values for help texts, with their range: "a whole number from 1".
     pub fn takes(&self) -> String {
         match self {
             ParameterKind::Bytes => "a size in bytes, such as 4k, 25MiB or 25MB".into(),
@@ -40,7 +41,8 @@ impl ParameterKind {
         }
     }
 
-    /// Returns the kind's name, in one word.
+    /// Returns the kind's name in one word: `size`, `count`, `share`, `duration`, `switch` or `choice`. Kinds that
+    /// differ only in their minimum have one name.
     pub fn name(&self) -> &'static str {
         match self {
             ParameterKind::Bytes => "size",
@@ -56,22 +58,22 @@ impl ParameterKind {
 /// One parameter of a layer, as the registry lists it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ParameterInfo {
-    /// The word before `=` in `key=value`.
+    /// The parameter's name: the word before `=` in `key=value`.
     pub key: &'static str,
     /// The kind of value that the parameter takes.
     pub kind: ParameterKind,
-    /// The default, as a user would write it.
+    /// The value that the parameter has if the user gives none, in the form in which a user would write it.
     pub default: &'static str,
-    /// The parameter's meaning, in one line.
+    /// The parameter's meaning in one line, for help texts.
     pub help: &'static str,
 }
 
-/// Pairs of keys that give the same quantity in two forms: a size or count, and a share or another unit. Of a pair, the
-/// first key has precedence unless its value is 0.
+/// Pairs of parameter keys that give one quantity in two forms: the first as a size or count, the second as a share or
+/// in another unit. If the value of the first key is 0, the second key applies; otherwise the second key is ignored.
 pub const FORMS: [(&str, &str); 3] =
     [("cache_size", "cache_share"), ("region_tracks", "region_size"), ("log_bands", "free_share")];
 
-/// Returns the other form of the quantity that `key` gives, if it has one.
+/// Returns the other key of the pair in [`FORMS`] that contains `key`, or `None` if no pair does.
 pub fn other_form(key: &str) -> Option<&'static str> {
     FORMS.iter().find_map(|&(first, second)| match key {
         _ if key == first => Some(second),
@@ -80,7 +82,8 @@ pub fn other_form(key: &str) -> Option<&'static str> {
     })
 }
 
-/// A refused configuration: the message says what is wrong and which values are accepted.
+/// The error that a layer cannot be built with the given name or parameters. The text says what is wrong and which
+/// values are accepted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(pub String);
@@ -92,11 +95,13 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Returns the defaults of `infos`, overridden by `given`; a later value of a key overrides an earlier one.
+    /// Returns the defaults of `infos`, overridden by `given`, which holds pairs of key and value. A later value of a
+    /// key overrides an earlier one.
     ///
     /// # Errors
     ///
-    /// A key that is not in `infos`, or a value of the wrong kind.
+    /// A key is not in `infos`, or a value does not have the form of its kind. The minimum of a
+    /// [`ParameterKind::CountFrom`] or a [`ParameterKind::ShareAboveZero`] is not checked here.
     pub fn new(infos: &[ParameterInfo], given: &[(String, String)]) -> Result<Parameters, ConfigError> {
         let mut values: BTreeMap<_, _> =
             infos.iter().map(|info| (info.key, (info.kind, info.default.to_string()))).collect();
@@ -119,37 +124,63 @@ impl Parameters {
         &self.values.get(key).unwrap_or_else(|| panic!("parameter '{key}' is not in the layer's list")).1
     }
 
-    /// Returns the parameter's value, a size in bytes.
+    /// Returns the value of the parameter `key`, which is a size, in bytes.
+    ///
+    /// # Panics
+    ///
+    /// If the layer has no parameter `key`, or its value is not a size.
     pub fn bytes(&self, key: &str) -> u64 {
         quantity::bytes(self.text(key)).expect("checked when given")
     }
 
-    /// Returns the parameter's value, a whole number.
+    /// Returns the value of the parameter `key`, which is a whole number.
+    ///
+    /// # Panics
+    ///
+    /// If the layer has no parameter `key`, or its value is not a whole number.
     pub fn count(&self, key: &str) -> u64 {
         quantity::count(self.text(key)).expect("checked when given")
     }
 
-    /// Returns the parameter's value, a share between 0 and 1.
+    /// Returns the value of the parameter `key`, which is a share: a fraction from 0 to 1, so that `1%` is 0.01.
+    ///
+    /// # Panics
+    ///
+    /// If the layer has no parameter `key`, or its value is not a share.
     pub fn share(&self, key: &str) -> f64 {
         parse_share(self.text(key)).expect("checked when given")
     }
 
-    /// Returns the parameter's value, a duration in nanoseconds.
+    /// Returns the value of the parameter `key`, which is a duration, in nanoseconds.
+    ///
+    /// # Panics
+    ///
+    /// If the layer has no parameter `key`, or its value is not a duration.
     pub fn duration_ns(&self, key: &str) -> u64 {
         quantity::duration_ns(self.text(key), quantity::SECOND_NS).expect("checked when given")
     }
 
-    /// Returns whether the parameter, a switch, is on.
+    /// Returns whether the value of the parameter `key`, which is a switch, is `on`.
+    ///
+    /// # Panics
+    ///
+    /// If the layer has no parameter `key`.
     pub fn switch(&self, key: &str) -> bool {
         self.text(key) == "on"
     }
 
-    /// Returns the word that was chosen for a parameter that takes one of several words.
+    /// Returns the value of the parameter `key`, which is one of the words of its [`ParameterKind::Choice`]: the given
+    /// word or the default.
+    ///
+    /// # Panics
+    ///
+    /// If the layer has no parameter `key`.
     pub fn choice(&self, key: &str) -> &str {
         self.text(key)
     }
 
-    /// Returns all keys with their values as text, in order of key, for results.
+    /// Returns all parameters as pairs of key and value, in alphabetical order of the keys, defaults included. The
+    /// values are the texts that the user gave or the registry lists, unconverted.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.values.iter().map(|(key, (_, value))| (*key, value.as_str()))
     }

@@ -1,214 +1,226 @@
 //! Numbers and messages of the network block device protocol, for servers and clients alike. All integers are
 //! big-endian. Source: the protocol's own document, `doc/proto.md` of the NBD project. There is no I/O here.
 
-/// Magic number of the server's greeting: "NBDMAGIC".
+/// First magic number of the server's greeting: "NBDMAGIC".
 pub const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
-/// Magic number of the newstyle greeting and of every option: "IHAVEOPT".
+/// Second magic number of the server's greeting in the newstyle handshake, and first number of every option that a
+/// client sends: "IHAVEOPT".
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-/// Magic number in place of [`OPTION_MAGIC`] from a server that speaks only the oldest form of the handshake.
+/// Second magic number of the greeting of a server that knows only the oldstyle handshake, in place of
+/// [`OPTION_MAGIC`].
 pub const OLD_STYLE_MAGIC: u64 = 0x0000_4202_8186_1253;
-/// Magic number of a reply to an option.
+/// Magic number at the start of a server's reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-/// Magic number of a request.
+/// Magic number at the start of a client's request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Magic number of a simple reply.
+/// Magic number at the start of a simple reply to a request.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-/// Magic number of a chunk of a structured reply.
+/// Magic number at the start of each chunk of a structured reply to a request.
 pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 
-/// Flags of the handshake: the server offers them in 16 bits, and the client accepts them in 32.
+/// Flags of the handshake (bit masks). The server offers them in 16 bits, and the client accepts them in 32 bits.
 pub mod handshake_flag {
-    /// Unknown options are answered instead of ending the connection.
+    /// Fixed newstyle handshake: the server answers unknown options with an error instead of ending the connection.
     pub const FIXED_NEWSTYLE: u16 = 1 << 0;
-    /// No zeroes follow the export's facts.
+    /// The server sends no zeroes ([`EXPORT_ZEROES`](super::EXPORT_ZEROES)) after its answer to
+    /// [`option::EXPORT_NAME`](super::option::EXPORT_NAME).
     pub const NO_ZEROES: u16 = 1 << 1;
 }
 
-/// Number of zeroes after the answer to [`option::EXPORT_NAME`], unless both sides agreed on none.
+/// Number of zero bytes after the server's answer to [`option::EXPORT_NAME`], unless both sides set
+/// [`handshake_flag::NO_ZEROES`].
 pub const EXPORT_ZEROES: usize = 124;
 
-/// Options of the handshake.
+/// Numbers of the options that a client sends during the handshake.
 pub mod option {
-    /// Ends the options and begins with requests, in the oldest form: the server cannot reply with an error.
+    /// Selects an export by name and ends the handshake. The server cannot reply with an error; it can only close the
+    /// connection.
     pub const EXPORT_NAME: u32 = 1;
-    /// Ends the connection.
+    /// Ends the handshake and the connection.
     pub const ABORT: u32 = 2;
-    /// Asks for the names of the exports.
+    /// Asks for the names of all exports.
     pub const LIST: u32 = 3;
-    /// Starts TLS.
+    /// Starts encryption of the connection with TLS.
     pub const STARTTLS: u32 = 5;
-    /// Asks for facts about an export.
+    /// Asks for properties of an export, such as its size, without selecting the export.
     pub const INFO: u32 = 6;
-    /// Asks for facts about an export like [`INFO`], then begins with requests.
+    /// Selects an export and ends the handshake; the server replies with properties of the export, as to [`INFO`].
     pub const GO: u32 = 7;
-    /// Asks for structured replies.
+    /// Asks the server to use structured replies.
     pub const STRUCTURED_REPLY: u32 = 8;
-    /// Asks for the names of the metadata contexts.
+    /// Asks for the names of the metadata contexts of an export, such as `base:allocation`.
     pub const LIST_META_CONTEXT: u32 = 9;
-    /// Chooses metadata contexts.
+    /// Selects the metadata contexts that [`command::BLOCK_STATUS`](super::command::BLOCK_STATUS) reports.
     pub const SET_META_CONTEXT: u32 = 10;
 }
 
-/// Replies to options.
+/// Types of the server's replies to options.
 pub mod reply {
-    /// The option was accepted, or the last reply to it was sent.
+    /// The option was accepted. If several replies answer an option, this one is the last.
     pub const ACK: u32 = 1;
-    /// The name of an export.
+    /// The name of one export, in answer to [`option::LIST`](super::option::LIST).
     pub const SERVER: u32 = 2;
-    /// A fact about an export.
+    /// One property of an export, of a type in [`info`](super::info).
     pub const INFO: u32 = 3;
-    /// A metadata context.
+    /// The name and the number of one metadata context.
     pub const META_CONTEXT: u32 = 4;
-    /// Bit that is set in every reply with an error.
+    /// Bit that is set in the type of every reply that reports an error.
     pub const ERROR: u32 = 1 << 31;
-    /// The server does not know the option.
+    /// Error: the server does not know the option.
     pub const ERR_UNSUPPORTED: u32 = 0x8000_0001;
-    /// The server's policy forbids the option.
+    /// Error: the server's policy forbids the option.
     pub const ERR_POLICY: u32 = 0x8000_0002;
-    /// The option is invalid.
+    /// Error: the option is syntactically or semantically invalid.
     pub const ERR_INVALID: u32 = 0x8000_0003;
-    /// The option needs TLS.
+    /// Error: the server requires TLS before this option.
     pub const ERR_TLS_REQUIRED: u32 = 0x8000_0005;
-    /// There is no such export.
+    /// Error: the requested export does not exist.
     pub const ERR_UNKNOWN: u32 = 0x8000_0006;
-    /// The server is shutting down.
+    /// Error: the server is shutting down.
     pub const ERR_SHUTDOWN: u32 = 0x8000_0007;
-    /// The option is too long.
+    /// Error: the option or its reply is too large.
     pub const ERR_TOO_BIG: u32 = 0x8000_0009;
 }
 
-/// Facts of an export.
+/// Types of the properties of an export, in replies of the type `reply::INFO`.
 pub mod info {
-    /// Size and transmission flags.
+    /// Size of the export in bytes, and its transmission flags ([`flag`](super::flag)).
     pub const EXPORT: u16 = 0;
     /// Name of the export.
     pub const NAME: u16 = 1;
-    /// Description of the export, for people.
+    /// Description of the export for human readers.
     pub const DESCRIPTION: u16 = 2;
-    /// Smallest, preferred and largest size of a request.
+    /// Smallest, preferred and largest block size of requests, in bytes.
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// Transmission flags: abilities of an export.
+/// Transmission flags of an export (bit masks): which commands and flags the server supports.
 pub mod flag {
-    /// The other flags are valid.
+    /// The other transmission flags are valid; always set.
     pub const HAS_FLAGS: u16 = 1 << 0;
-    /// Writes are refused.
+    /// The export is read-only: writes fail.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// FLUSH is supported.
+    /// The server supports [`command::FLUSH`](super::command::FLUSH).
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// FUA is supported.
+    /// The server supports [`command_flag::FUA`](super::command_flag::FUA).
     pub const SEND_FUA: u16 = 1 << 3;
-    /// The export is a rotating disk.
+    /// The export behaves like a rotating disk, so the client should schedule requests accordingly.
     pub const ROTATIONAL: u16 = 1 << 4;
-    /// TRIM is supported.
+    /// The server supports [`command::TRIM`](super::command::TRIM).
     pub const SEND_TRIM: u16 = 1 << 5;
-    /// WRITE_ZEROES is supported.
+    /// The server supports [`command::WRITE_ZEROES`](super::command::WRITE_ZEROES).
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// A read can be requested in one chunk.
+    /// The server supports the request flag DF (do not fragment), which asks for the data of a read in a single chunk.
     pub const SEND_DF: u16 = 1 << 7;
-    /// A flush on one connection covers answered writes of other connections.
+    /// Several connections may use the export together: a flush on one covers the completed writes of all.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// WRITE_ZEROES can be requested to fail if zeroes are not cheap.
+    /// The server supports [`command_flag::FAST_ZERO`](super::command_flag::FAST_ZERO).
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
-/// Types of requests.
+/// Types of requests, as sent in the header of a request.
 pub mod command {
-    /// Read bytes.
+    /// Read a range of bytes.
     pub const READ: u16 = 0;
-    /// Write bytes.
+    /// Write a range of bytes; the data follows the header.
     pub const WRITE: u16 = 1;
-    /// End of the connection.
+    /// End the connection; the server sends no reply.
     pub const DISCONNECT: u16 = 2;
-    /// Make completed writes durable.
+    /// Make all completed writes durable.
     pub const FLUSH: u16 = 3;
-    /// Discard a range of bytes.
+    /// Discard a range of bytes that the client no longer needs.
     pub const TRIM: u16 = 4;
-    /// Write zeroes without sending them.
+    /// Write zeroes to a range of bytes; no data is sent.
     pub const WRITE_ZEROES: u16 = 6;
-    /// Query of the allocation status.
+    /// Query which parts of a range of bytes are allocated, and which read as zeroes.
     pub const BLOCK_STATUS: u16 = 7;
 }
 
-/// Flags of requests.
+/// Flags of requests (bit masks), as sent in the header of a request.
 pub mod command_flag {
-    /// Makes the request durable before the answer.
+    /// Force unit access: the data of the request is durable before the reply.
     pub const FUA: u16 = 1 << 0;
-    /// Zeroes must not make a hole.
+    /// For [`command::WRITE_ZEROES`](super::command::WRITE_ZEROES): the zeroes must stay allocated and not become a
+    /// hole.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// Only one extent is wanted.
+    /// For [`command::BLOCK_STATUS`](super::command::BLOCK_STATUS): the reply must contain only one extent for each
+    /// metadata context.
     pub const REQ_ONE: u16 = 1 << 3;
-    /// Fails the request if zeroes are not cheap.
+    /// For [`command::WRITE_ZEROES`](super::command::WRITE_ZEROES): fail at once if the zeroes cannot be written faster
+    /// than by an ordinary write.
     pub const FAST_ZERO: u16 = 1 << 4;
 }
 
-/// Flags and types of chunks in structured replies.
+/// Flag and types of the chunks of a structured reply.
 pub mod chunk {
-    /// Flag of the last chunk of a reply.
+    /// Flag (bit mask) of the last chunk of a reply.
     pub const DONE: u16 = 1;
-    /// Type of a chunk without data.
+    /// Type of a chunk without contents.
     pub const NONE: u16 = 0;
-    /// Type of a chunk with data at an offset.
+    /// Type of a chunk with data that was read, after the offset of the data in the export.
     pub const OFFSET_DATA: u16 = 1;
-    /// Type of a chunk with extents of the allocation status.
+    /// Type of a chunk with the extents of one metadata context, in reply to
+    /// [`command::BLOCK_STATUS`](super::command::BLOCK_STATUS).
     pub const BLOCK_STATUS: u16 = 5;
-    /// Type of a chunk with an error.
+    /// Type of a chunk with an error number and a message.
     pub const ERROR: u16 = 0x8001;
 }
 
-/// Errors, as Linux numbers them.
+/// Error numbers in replies to requests; the values are those of Linux.
 pub mod errno {
-    /// The operation is not permitted.
+    /// The operation is not permitted, for example a write to a read-only export.
     pub const EPERM: u32 = 1;
-    /// The medium failed.
+    /// Input/output error: the medium failed.
     pub const EIO: u32 = 5;
-    /// Not enough memory for the request.
+    /// The server has not enough memory for the request.
     pub const ENOMEM: u32 = 12;
-    /// The request is invalid.
+    /// The request is invalid, for example of an unknown type.
     pub const EINVAL: u32 = 22;
-    /// The range is past the end, or the host's disk is full.
+    /// The range reaches past the end of the export, or the server's disk is full.
     pub const ENOSPC: u32 = 28;
-    /// The answer is larger than one reply can be.
+    /// The reply would be larger than one chunk may be.
     pub const EOVERFLOW: u32 = 75;
-    /// The operation is not supported.
+    /// The operation, or a flag of the request, is not supported.
     pub const ENOTSUP: u32 = 95;
     /// The server is shutting down.
     pub const ESHUTDOWN: u32 = 108;
 }
 
-/// Number of bytes of the header of a reply to an option.
+/// Size in bytes of the header of a reply to an option; the data of the reply follows.
 pub const OPTION_REPLY_BYTES: usize = 20;
-/// Number of bytes of the header of a simple reply.
+/// Size in bytes of the header of a simple reply; the data of a read follows.
 pub const SIMPLE_REPLY_BYTES: usize = 16;
-/// Number of bytes of the header of a request.
+/// Size in bytes of the header of a request; the data of a write follows.
 pub const REQUEST_BYTES: usize = 28;
-/// Maximum number of bytes of a read or write; the protocol lets every client rely on this size.
+/// Largest number of bytes in one read or write request, 32 MiB; every client may rely on the support of this size.
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
-/// Name of the only metadata context.
+/// Name of the only supported metadata context, which reports allocated ranges.
 pub const ALLOCATION: &str = "base:allocation";
-/// Number of the metadata context [`ALLOCATION`], which the server assigns.
+/// Number by which chunks of the type [`chunk::BLOCK_STATUS`] refer to the metadata context [`ALLOCATION`]. The server
+/// assigns this number.
 pub const ALLOCATION_ID: u32 = 1;
-/// Status of an extent that is not allocated and reads as zeros.
+/// Status flags of an extent in the metadata context [`ALLOCATION`]: not allocated (bit 0), and reads as zeroes (bit
+/// 1).
 pub const HOLE_AND_ZERO: u32 = 0b11;
 
-/// The header of a request.
+/// The header of a request from the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Flags, bits of [`command_flag`].
+    /// Flags of the request: bits of the module [`command_flag`].
     pub flags: u16,
-    /// Type of the request, one of [`command`].
+    /// Type of the request: a constant of the module [`mod@command`].
     pub command: u16,
-    /// Number that the client chose for the request.
+    /// Number that the client chose for the request; the reply carries the same number.
     pub cookie: u64,
-    /// Offset of the first byte.
+    /// Offset of the first byte in the export.
     pub offset: u64,
-    /// Number of bytes.
+    /// Number of bytes in the export that the request concerns.
     pub length: u32,
 }
 
 impl Request {
-    /// Parses a header; `None` if the magic number is wrong.
+    /// Parses the header of a request. Returns `None` if it does not begin with [`REQUEST_MAGIC`]; other fields are not
+    /// checked.
     pub fn parse(bytes: &[u8; REQUEST_BYTES]) -> Option<Request> {
         let long = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
@@ -222,7 +234,7 @@ impl Request {
         })
     }
 
-    /// Appends the header in the wire format.
+    /// Appends the header in its wire format, [`REQUEST_BYTES`] bytes, to `out`.
     pub fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&REQUEST_MAGIC.to_be_bytes());
         out.extend_from_slice(&self.flags.to_be_bytes());
@@ -233,7 +245,7 @@ impl Request {
     }
 }
 
-/// Appends an option in the form in which a client sends it.
+/// Appends the option `number` with its `data` to `out`, as a client sends it.
 pub fn put_option(out: &mut Vec<u8>, number: u32, data: &[u8]) {
     out.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
     out.extend_from_slice(&number.to_be_bytes());
@@ -241,7 +253,7 @@ pub fn put_option(out: &mut Vec<u8>, number: u32, data: &[u8]) {
     out.extend_from_slice(data);
 }
 
-/// Appends a reply to `option`.
+/// Appends a reply of type `kind` (see the module [`reply`]) to the option number `option` to `out`, with its `data`.
 pub fn put_option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[u8]) {
     out.extend_from_slice(&OPTION_REPLY_MAGIC.to_be_bytes());
     out.extend_from_slice(&option.to_be_bytes());
@@ -250,14 +262,16 @@ pub fn put_option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[u8]) 
     out.extend_from_slice(data);
 }
 
-/// Appends the header of a simple reply.
+/// Appends the header of a simple reply to `out`. `cookie` is that of the request; `error` is 0 for success, or a
+/// number of the module [`errno`].
 pub fn simple_reply(out: &mut Vec<u8>, cookie: u64, error: u32) {
     out.extend_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
     out.extend_from_slice(&error.to_be_bytes());
     out.extend_from_slice(&cookie.to_be_bytes());
 }
 
-/// Appends the header of a chunk of `length` bytes.
+/// Appends the header of a chunk of a structured reply to `out`. `kind` is the type and `flags` the flags of the chunk
+/// (see the module [`chunk`]); `length` is the number of bytes of contents, which the caller appends.
 pub fn chunk_header(out: &mut Vec<u8>, flags: u16, kind: u16, cookie: u64, length: u32) {
     out.extend_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());
     out.extend_from_slice(&flags.to_be_bytes());
@@ -266,7 +280,8 @@ pub fn chunk_header(out: &mut Vec<u8>, flags: u16, kind: u16, cookie: u64, lengt
     out.extend_from_slice(&length.to_be_bytes());
 }
 
-/// Appends an error chunk with a message, of which at most 4096 bytes are sent.
+/// Appends an error chunk to `out`, as the last chunk of the reply to the request with this `cookie`. `error` is a
+/// number of the module [`errno`]; of the message `words`, the first 4096 bytes are sent.
 pub fn error_chunk(out: &mut Vec<u8>, cookie: u64, error: u32, words: &str) {
     let words = &words.as_bytes()[..words.len().min(4096)];
     chunk_header(out, chunk::DONE, chunk::ERROR, cookie, 6 + words.len() as u32);

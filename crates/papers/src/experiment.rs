@@ -5,18 +5,23 @@ use imbrex::{Failure, Progress};
 use crate::report::Report;
 use crate::sources;
 
-/// An experiment: a table or figure of a paper, or tables for a page of the documentation.
+/// An experiment: a table or figure of a paper that Imbrex reproduces, or tables for a page of the documentation.
 pub struct Experiment {
-    /// Name of the experiment: `paper/figure`.
+    /// Name of the experiment: `paper/figure`, such as `cassuto/fig12`.
     pub name: &'static str,
-    /// Title: the result or subject of the experiment, in one line.
+    /// Title of the experiment in one line: its result or subject.
     pub title: &'static str,
     /// Function that runs the experiment.
     pub(crate) run: fn(&Progress) -> Result<Report, Failure>,
 }
 
 impl Experiment {
-    /// Executes the experiment and marks the claims whose numbers set a parameter of the run as fitted.
+    /// Runs the experiment and returns its report. Claims whose number set a parameter of the run are marked as
+    /// [`ClaimKind::Fitted`](crate::ClaimKind::Fitted).
+    ///
+    /// # Errors
+    ///
+    /// The experiment fails, for example because a drive or a workload cannot be built, or the user interrupts it.
     pub fn report(&self, progress: &Progress) -> Result<Report, Failure> {
         let mut report = (self.run)(progress)?;
         sources::mark(self.name, &mut report);

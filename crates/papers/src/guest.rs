@@ -34,51 +34,52 @@ const LINES_TOLD: usize = 5;
 
 /// Options of a run.
 pub(crate) struct GuestOptions<'a> {
-    /// Main script of the guest, in `scripts/guest/inside`.
+    /// File name of the guest's main script, in `scripts/guest/inside`.
     pub script: &'a str,
-    /// Words for the script, in its variable `GUEST_ONLY`.
+    /// Arguments for the script, which it finds in its environment variable `GUEST_ONLY`.
     pub words: String,
-    /// Drives of the guest: `/dev/vda`, `/dev/vdb`, …
+    /// Specifications of the guest's emulated drives, which become `/dev/vda`, `/dev/vdb` and so on.
     pub drives: &'a [String],
-    /// Speed of the drives, as a multiple of their own speed.
+    /// Factor by which the drives run faster than real time: their time is the guest's time multiplied by it.
     pub pace: f64,
-    /// Memory of the guest, as QEMU writes it (`1G`).
+    /// Memory of the guest in the notation of QEMU, such as `1G`.
     pub memory: &'a str,
-    /// Longest duration of the run on the wall clock, in seconds.
+    /// Maximum duration of the run on the wall clock, in seconds.
     pub seconds: u64,
-    /// Line of output with which the measurement begins.
+    /// Whole line of the guest's output with which the measurement begins.
     pub begins: &'a str,
-    /// Line of output with which the measurement ends.
+    /// Whole line of the guest's output with which the measurement ends.
     pub ends: &'a str,
 }
 
 /// Result of a run.
 pub(crate) struct GuestOutput {
-    /// Output of the guest.
+    /// Output of the guest on its console, without carriage returns.
     pub said: String,
-    /// For each drive, samples of its counters over time.
+    /// For each drive, samples of its counters every 20 ms from the begin of the measurement until the guest ended.
     pub drives: Vec<Vec<Sample>>,
-    /// Time from the line that begins the measurement to the line that ends it, in nanoseconds of the drives.
+    /// Time from the line that begins the measurement to the line that ends it, in nanoseconds of the drives' time; 0
+    /// if the latter did not appear.
     pub between_ns: u64,
 }
 
 /// Sample of a drive's time and counters.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Sample {
-    /// Time of the drive, in nanoseconds.
+    /// Simulated time of the drive, in nanoseconds.
     pub at_ns: u64,
-    /// Work that the drive had done by then.
+    /// Work that the drive had done by then, since it was started.
     pub did: Did,
 }
 
-/// Work of a drive.
+/// Amount of work that a drive did, since its start or in an interval.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct Did {
-    /// Time during which the drive had requests in flight, in nanoseconds.
+    /// Simulated time during which the drive had requests in flight, in nanoseconds.
     pub busy_ns: u64,
-    /// Bytes read.
+    /// Number of bytes that the host read from the drive.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Number of bytes that the host wrote to the drive.
     pub written_bytes: u64,
 }
 

@@ -10,11 +10,11 @@ use imbrex_trace::generators::{Generator, WorkloadSpec};
 
 /// Settings of a run: the drive, the warm-up, the arrivals.
 pub(crate) struct Bench<'a> {
-    /// Drive, as `PROFILE+LAYER:key=value,…`.
+    /// Specification of the drive: `PROFILE+LAYER:key=value,…`.
     pub drive: &'a str,
-    /// Number of requests served before measuring begins.
+    /// Number of requests served before the measurement begins.
     pub warmup_requests: u64,
-    /// How requests arrive.
+    /// Arrival process of the requests, such as a closed queue of fixed depth.
     pub arrival: Arrival,
 }
 

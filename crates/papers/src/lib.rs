@@ -45,17 +45,18 @@ pub use results::Results;
 use imbrex::Failure;
 use imbrex_units::names::suggestion;
 
-/// Returns all experiments.
+/// Returns all experiments, paper by paper, in the order in which they run.
 pub fn all() -> Vec<&'static Experiment> {
     [cassuto::ALL, singh::ALL, jin::ALL, aghayev::ALL, hajkazemi::ALL, later_drives::ALL, validation::ALL, costs::ALL]
         .concat()
 }
 
-/// Returns the experiments that `word` names: one experiment, or all of a paper. Returns all experiments for `None`.
+/// Returns the experiment called `word` (`cassuto/fig12`), or all experiments of the paper `word` (`cassuto`). Returns
+/// all experiments for `None`.
 ///
 /// # Errors
 ///
-/// No experiment has that name.
+/// No experiment and no paper has that name.
 pub fn choose(word: Option<&str>) -> Result<Vec<&'static Experiment>, Failure> {
     let Some(word) = word else { return Ok(all()) };
     let prefix = format!("{word}/");

@@ -17,7 +17,8 @@ use imbrex::error::Failure;
 use imbrex::files::ours::refuse_foreign;
 use imbrex::files::replace;
 
-/// Returns a report as text for the terminal.
+/// Returns the report of an experiment as text for the terminal: the claims, with the paper's and our numbers, the
+/// tables and the remarks.
 pub fn as_text(experiment: &Experiment, report: &Report) -> String {
     let mut text = format!("\n{}: {}\n", experiment.name, experiment.title);
     for claim in &report.claims {
@@ -34,14 +35,25 @@ pub fn as_text(experiment: &Experiment, report: &Report) -> String {
     text.trim_end().to_string()
 }
 
-/// Returns reports as one JSON document (`imbrex.reproduce/2`).
+/// Returns experiments with their reports as one JSON document (`imbrex.reproduce/2`), without the drawings of the
+/// figures.
+///
+/// # Errors
+///
+/// A report cannot be converted to JSON.
 pub fn as_json(reports: &[(&Experiment, Report)]) -> Result<String, Failure> {
     let experiments: Vec<_> = reports.iter().map(|(experiment, report)| Results::of(experiment, report)).collect();
     let document = serde_json::json!({"schema": "imbrex.reproduce/2", "experiments": experiments});
     serde_json::to_string_pretty(&document).map_err(Failure::failed)
 }
 
-/// Writes the page of `report`, its figures, and the index of all pages into `folder`.
+/// Writes the report of one experiment into `folder`: its page and results in `reproduction/`, its drawings in
+/// `figures/`, and the renewed index `reproduction.md` of all kept results. For an experiment that makes tables of a
+/// page of the documentation, that page is renewed instead. Missing folders are created.
+///
+/// # Errors
+///
+/// `folder` has a `reproduction.md` that Imbrex did not write, or a file or folder cannot be read or written.
 pub fn write(folder: &Path, experiment: &Experiment, report: &Report) -> Result<(), Failure> {
     let sections = folder.join("reproduction");
     let figures = folder.join("figures");
@@ -64,7 +76,12 @@ pub fn write(folder: &Path, experiment: &Experiment, report: &Report) -> Result<
     Ok(replace(&folder.join("reproduction.md"), page(&kept(folder)?).as_bytes())?)
 }
 
-/// Returns the results that `folder` keeps, in the order of the experiments. Skips experiments without a results file.
+/// Returns the results that earlier runs kept in `folder`, in the order of [`all`]. Experiments without a readable
+/// results file are left out.
+///
+/// # Errors
+///
+/// A results file is not valid.
 pub fn kept(folder: &Path) -> Result<Vec<Results>, Failure> {
     let mut kept = Vec::new();
     for experiment in all() {
@@ -77,7 +94,8 @@ pub fn kept(folder: &Path) -> Result<Vec<Results>, Failure> {
     Ok(kept)
 }
 
-/// Returns the index of the pages of `results`.
+/// Returns the index page of the reproduction in Markdown: an explanation, the counts of claims by kind in `results`,
+/// and for each paper a table of its figures with links to the pages of the experiments.
 pub fn page(results: &[Results]) -> String {
     let mut page = String::from(HEADER);
     page.push_str(&index::counts(results));

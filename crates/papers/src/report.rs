@@ -2,27 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Kind of a claim: how the paper's number relates to our run.
+/// The kind of a claim: how the number in the paper relates to our run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimKind {
-    /// The number follows from the algorithm, and the code under test computes it: equal, or within the stated
-    /// tolerance.
+    /// The number follows from the algorithm in the paper, and the code under test computes it. Our number must be
+    /// equal, or within the stated tolerance.
     Derived,
-    /// The paper measured the number, and no parameter of our run was set by this number or by one that determines it.
+    /// The authors measured the number. No parameter of our run was set by this number, or by one that determines it.
     Predicted,
-    /// The paper does not give the drive or the workload: its sentence must hold as written.
+    /// The paper does not give the drive or the workload. Its sentence (an order, a jump, a factor) must hold as
+    /// written.
     Shape,
-    /// A parameter of our run was set by this very number, or by one that determines it.
+    /// A parameter of our run was set by this number, or by one that determines it. So its agreement proves nothing.
     Fitted,
-    /// The workload was made to give this number.
+    /// The workload of our run was made to give this number. So its agreement proves nothing.
     ByConstruction,
-    /// The claim needs the authors' trace or hardware, which we do not have.
+    /// The claim needs a trace or hardware of the authors that is not available. Our run is the closest possible.
     NotReproducible,
 }
 
 impl ClaimKind {
-    /// All kinds, those that count first.
+    /// All kinds of claims; those that are counted ([`ClaimKind::is_counted`]) come first.
     pub const ALL: [ClaimKind; 6] = [
         ClaimKind::Derived,
         ClaimKind::Predicted,
@@ -32,7 +33,7 @@ impl ClaimKind {
         ClaimKind::NotReproducible,
     ];
 
-    /// Returns the name of this kind of claim, as reports print it.
+    /// Returns the name of this kind of claim, as reports print it, such as `by construction`.
     pub fn name(self) -> &'static str {
         match self {
             ClaimKind::Derived => "derived",
@@ -44,30 +45,33 @@ impl ClaimKind {
         }
     }
 
-    /// Returns whether claims of this kind test the code. Claims of other kinds are shown, but not counted.
+    /// Returns whether claims of this kind are counted in the summary, because they test the code: derived, predicted
+    /// and shape. Claims of the other kinds are only shown.
     pub fn is_counted(self) -> bool {
         matches!(self, ClaimKind::Derived | ClaimKind::Predicted | ClaimKind::Shape)
     }
 }
 
-/// Whether a claim holds.
+/// The verdict on a claim of a paper: whether it holds in our run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The claim holds.
+    /// The claim holds in our run.
     Yes,
-    /// The claim does not hold.
+    /// The claim does not hold in our run.
     No,
-    /// The claim holds with arrivals from some sources, and not with arrivals from the others.
+    /// The result depends on the arrival times of requests, which the paper's traces do not give. The claim holds with
+    /// some of our sources of arrival times, and not with others.
     HangsOnArrival,
-    /// The conventional drive, the base of the comparison, differs from the paper's, so the claim is not reproduced.
+    /// The claim compares with a conventional drive, and ours differs from the one in the paper. So the claim is not
+    /// judged.
     BaselineNotMet,
-    /// The claim cannot be judged.
+    /// The claim cannot be judged by our run.
     NotJudged,
 }
 
 impl Verdict {
-    /// Returns the name of the verdict, as reports print it.
+    /// Returns the name of the verdict, as reports print it, such as `hangs on arrival`.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Yes => "yes",
@@ -78,7 +82,8 @@ impl Verdict {
         }
     }
 
-    /// Returns [`Verdict::Yes`] or [`Verdict::No`], and [`Verdict::NotJudged`] for `None`.
+    /// Returns the verdict for a claim that holds (`Some(true)`, [`Verdict::Yes`]), does not hold (`Some(false)`,
+    /// [`Verdict::No`]) or was not judged (`None`, [`Verdict::NotJudged`]).
     pub fn of(holds: Option<bool>) -> Verdict {
         match holds {
             Some(true) => Verdict::Yes,
@@ -88,57 +93,58 @@ impl Verdict {
     }
 }
 
-/// One claim: the paper's number beside ours.
+/// One claim of a paper, with the number in the paper beside the number of our run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Claim {
-    /// Text of the claim.
+    /// Text of the claim: the quantity or statement that is compared.
     pub claim: String,
-    /// Kind of the claim.
+    /// Kind of the claim: how the number in the paper relates to our run.
     pub kind: ClaimKind,
-    /// Number or sentence of the paper.
+    /// Number or sentence in the paper, as text.
     pub theirs: String,
-    /// Our number.
+    /// Number or finding of our run, as text.
     pub ours: String,
-    /// Whether the claim holds.
+    /// Verdict: whether the claim holds in our run.
     pub verdict: Verdict,
-    /// For a fitted claim, the parameter that was set, its value, and the paper's figure that set it.
+    /// For a fitted claim, each parameter that was set, with its value and the figure of the paper that set it;
+    /// otherwise `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fitted_by: Option<String>,
 }
 
-/// Table of measurements, as text.
+/// A table of measurements of an experiment, with all cells as text.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Table {
-    /// Heading of the table: the measured quantity.
+    /// Heading above the table: the measured quantity.
     pub heading: String,
-    /// Heads of the columns.
+    /// Titles of the columns.
     pub columns: Vec<String>,
-    /// Cells, row by row.
+    /// The rows, each with one cell for each column.
     pub rows: Vec<Vec<String>>,
 }
 
-/// Report of an experiment.
+/// The report of a run of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// How the experiment was run: the facts that a reader needs to judge the claims.
+    /// Method of the experiment: the facts that a reader needs to judge the claims, in Markdown.
     pub method: String,
-    /// The claims.
+    /// The claims of the paper that the experiment judges, in the order of the report.
     pub claims: Vec<Claim>,
-    /// Measurements that no paper has.
+    /// Tables of measurements that are compared with no paper.
     pub tables: Vec<Table>,
-    /// (file name, SVG) of the figures.
+    /// The figures, as pairs of a file name and the contents of an SVG file.
     pub figures: Vec<(String, String)>,
-    /// Further remarks: deviations from the paper, reasons for differences.
+    /// Further remarks, one paragraph each, such as deviations from the paper and reasons for differences.
     pub remarks: Vec<String>,
 }
 
 impl Report {
-    /// Adds a claim that holds or does not, or cannot be judged.
+    /// Adds a claim to the report. `holds` is whether it holds in our run, or `None` if it cannot be judged.
     pub fn claim(&mut self, kind: ClaimKind, claim: &str, theirs: &str, ours: impl Into<String>, holds: Option<bool>) {
         self.judged(kind, claim, theirs, ours, Verdict::of(holds));
     }
 
-    /// Adds a claim with its verdict.
+    /// Adds a claim with its verdict to the report. Unlike [`Report::claim`], the verdict can be any.
     pub fn judged(&mut self, kind: ClaimKind, claim: &str, theirs: &str, ours: impl Into<String>, verdict: Verdict) {
         let (claim, theirs, ours) = (claim.into(), theirs.into(), ours.into());
         self.claims.push(Claim { claim, kind, theirs, ours, verdict, fitted_by: None });

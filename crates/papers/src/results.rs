@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 use super::report::{Claim, ClaimKind, Report, Table};
 use super::{Experiment, guide};
 
-/// Results of an experiment, as a JSON file in `docs/reproduction` keeps them.
+/// The results of an experiment in the form in which a JSON file in `docs/reproduction` keeps them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Results {
-    /// Name of the experiment.
+    /// Name of the experiment: `paper/figure`.
     pub experiment: String,
-    /// Title of the experiment.
+    /// Title of the experiment in one line.
     pub title: String,
-    /// How the experiment was run.
+    /// Method of the experiment, in Markdown.
     pub method: String,
-    /// The claims.
+    /// The claims of the paper with their verdicts.
     pub claims: Vec<Claim>,
-    /// Measurements.
+    /// Tables of measurements that are compared with no paper.
     pub tables: Vec<Table>,
-    /// File names of the figures.
+    /// File names of the figures, which lie in the folder `figures` beside.
     pub figures: Vec<String>,
-    /// Further remarks.
+    /// Further remarks, one paragraph each.
     pub remarks: Vec<String>,
 }
 
 impl Results {
-    /// Returns the results to keep of a report: its contents, with the names of the figures in place of their SVG.
+    /// Returns the contents of `report` for keeping, with the file names of the figures in place of their drawings.
     pub fn of(experiment: &Experiment, report: &Report) -> Results {
         Results {
             experiment: experiment.name.into(),
@@ -40,7 +40,7 @@ impl Results {
         }
     }
 
-    /// Returns the page of the experiment.
+    /// Returns the page of the experiment in Markdown: method, claims, figures, tables and remarks.
     pub fn page(&self) -> String {
         let mut text = format!("# {}: {}\n\n{}\n", self.experiment, self.title, self.method);
         if !self.claims.is_empty() {

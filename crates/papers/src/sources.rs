@@ -11,15 +11,16 @@
 
 use super::report::{ClaimKind, Report};
 
-/// A parameter that was set by a figure of a paper.
+/// A parameter of our runs that was set by a figure of a paper.
 pub(crate) struct Source {
-    /// Name of the parameter: `profile: key`, or `layer: key` for a default of a layer.
+    /// Name of the parameter: `PROFILE: KEY`, or `LAYER: KEY` for a default of a layer.
     pub parameter: &'static str,
-    /// Value of the parameter.
+    /// Value of the parameter, as its place has it.
     pub value: &'static str,
-    /// Figure of the paper that set the value.
+    /// The figure of the paper, with its number, that set the value.
     pub figure: &'static str,
-    /// Claims that state this figure or follow from it: (experiment, a part of the claim's text).
+    /// The claims that state this figure or follow from it: pairs of an experiment's name and a part of the claim's
+    /// text.
     pub claims: &'static [(&'static str, &'static str)],
 }
 

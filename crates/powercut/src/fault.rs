@@ -8,25 +8,27 @@ use imbrex_testkit::Random;
 use crate::log::{Disk, FileId};
 use crate::versions::{State, read_block};
 
-/// A fault of the disk. The number is the seed that selects the position.
+/// A fault of the host's disk in addition to a power cut: data that was synced is not on the disk. The number is the
+/// seed that selects the place of the fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// A synced write of any age never reached the disk. All its blocks that were not written since are affected.
+    /// A synced write never reached the disk: all its blocks that were not written since hold their previous durable
+    /// contents.
     DropWrite(u64),
-    /// One block of a synced write, of any age, never reached the disk.
+    /// One block of a synced write never reached the disk: the block holds its previous durable contents.
     DropBlock(u64),
-    /// One block holds an older version of itself, of any age.
+    /// One block holds any of its older durable versions.
     RollBack(u64),
 }
 
-/// A fault that was done.
+/// Description of a fault that was applied to a disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Done {
-    /// File that has the fault.
+    /// Number of the file that has the fault.
     pub file: FileId,
-    /// Offsets in bytes of the affected blocks.
+    /// Offsets in the file of the affected blocks, in bytes.
     pub offsets: Vec<u64>,
-    /// Number of versions by which the selected block was set back.
+    /// Number of durable versions by which the selected block was set back; at least 1.
     pub ages: usize,
 }
 
@@ -34,8 +36,8 @@ pub struct Done {
 const TRIES: u32 = 100;
 
 impl Fault {
-    /// Applies the fault to `disk`, which holds the durable contents of `files` in blocks of `block_bytes` bytes. Returns
-    /// the affected blocks.
+    /// Applies the fault to `disk`, which holds the durable contents of `files` in blocks of `block_bytes` bytes.
+    /// Returns the affected blocks.
     pub(crate) fn apply(self, files: &BTreeMap<FileId, State>, block_bytes: u64, disk: &mut Disk) -> Option<Done> {
         let (Fault::DropWrite(seed) | Fault::DropBlock(seed) | Fault::RollBack(seed)) = self;
         let mut random = Random::new(seed ^ 0xfa17);

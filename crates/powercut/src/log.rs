@@ -15,93 +15,97 @@ use std::sync::Arc;
 
 use crate::sparse::Sparse;
 
-/// Number of a file in a log; independent of the file's names.
+/// Number of a file in a log, from 0. It stays the same when the file is renamed.
 pub type FileId = u32;
 
-/// A change of the files, a sync, or a send.
+/// An event in the log of a program: a change of the files, a sync, or a send to a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A call wrote bytes.
+    /// A system call wrote bytes to a file.
     Write {
-        /// File written.
+        /// Number of the file.
         file: FileId,
-        /// Offset in the file.
+        /// Offset in the file, in bytes.
         offset: u64,
-        /// The bytes.
+        /// The bytes written.
         bytes: Arc<[u8]>,
         /// Whether the bytes were durable when the call returned (`O_DSYNC`, `RWF_DSYNC`).
         is_durable: bool,
     },
-    /// A range was filled with zeros; the length stays.
+    /// A range of a file was filled with zeros; the length of the file stays.
     Zero {
-        /// File changed.
+        /// Number of the file.
         file: FileId,
         /// Range of bytes in the file.
         range: Range<u64>,
     },
-    /// The length of a file changed.
+    /// The length of a file changed, without a write of bytes.
     Resize {
-        /// File changed.
+        /// Number of the file.
         file: FileId,
         /// New length in bytes.
         len: u64,
     },
-    /// Names of files changed in one atomic step: created, renamed, linked or unlinked.
+    /// Names of files changed in one atomic step: files were created, renamed, linked or unlinked.
     Names {
-        /// Each changed name, with the file that it now names; `None` for a removed name.
+        /// Each changed name, relative to the recorded folder, with the file that it now names; `None` for a removed
+        /// name.
         changes: Vec<(String, Option<FileId>)>,
     },
     /// A file was synced, or its sync failed.
     Sync {
-        /// File synced.
+        /// Number of the file.
         file: FileId,
-        /// Synced range of bytes; `None` for all bytes and the length.
+        /// Range of bytes that was synced; `None` for all bytes and the length of the file.
         range: Option<Range<u64>>,
-        /// Whether the sync failed. The kernel then treats the pages as clean, and the contents of the disk are
-        /// unknown.
+        /// Whether the sync failed. The kernel then treats the pages as clean, so a later sync does not write them.
         has_failed: bool,
     },
-    /// A folder was synced: the names in it are durable.
+    /// A folder was synced: the names of files directly in it are durable.
     SyncNames {
-        /// Path relative to the recorded folder; empty for the recorded folder itself.
+        /// Path of the folder, relative to the recorded folder; empty for the recorded folder itself.
         folder: String,
     },
-    /// All files and names were synced.
+    /// All files and names were synced, as by `sync`.
     SyncAll,
-    /// Bytes were sent on a socket.
+    /// Bytes were sent to a client on a socket.
     Sent {
-        /// Inode number of the socket.
+        /// Inode number of the socket, which identifies the socket.
         socket: u64,
         /// Total number of bytes sent on the socket so far, including these.
         total: u64,
     },
 }
 
-/// An event with the call that caused it.
+/// An event of a log, with the system call that caused it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Name of the system call.
+    /// Name of the system call, such as `pwrite64`; other text for events that no single call caused.
     pub call: &'static str,
-    /// The event.
+    /// Change of the files, sync, or send.
     pub event: Event,
 }
 
-/// A set of files with their names.
+/// The contents and names of the files of a folder.
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
-    /// Contents of each file, including files without a name.
+    /// Contents of each file, including files that have no name any more.
     pub files: BTreeMap<FileId, Sparse>,
-    /// The file of each name. Names are relative to the folder.
+    /// The file of each name. Names are paths relative to the folder.
     pub names: BTreeMap<String, FileId>,
 }
 
 impl Disk {
-    /// Returns the contents of the file with this name.
+    /// Returns the contents of the file with this name, or `None` if there is no such name.
     pub fn named(&self, name: &str) -> Option<&Sparse> {
         self.files.get(self.names.get(name)?)
     }
 
-    /// Writes all named files into `folder` and overwrites existing files.
+    /// Writes all files that have a name into `folder`, and overwrites existing files of the same names. Files without
+    /// a name are not written.
+    ///
+    /// # Errors
+    /// A file or folder cannot be written.
     pub fn save(&self, folder: &Path) -> io::Result<()> {
         for (name, file) in &self.names {
             let path = folder.join(name);
@@ -111,7 +115,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Applies an event, with its effect for the host while the power is on.
+    /// Applies an event as the host sees its effect while the power is on. Syncs and sends change nothing.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Write { file, offset, bytes, .. } => self.file(*file).write(*offset, bytes),
@@ -122,7 +126,8 @@ impl Disk {
         }
     }
 
-    /// Assigns `name` to `file`, or removes the name if `file` is `None`.
+    /// Assigns `name` to `file`, which is created empty if it does not exist yet. Removes the name if `file` is `None`;
+    /// the contents of the file stay.
     pub fn rename(&mut self, name: &str, file: Option<FileId>) {
         match file {
             Some(file) => {
@@ -139,7 +144,8 @@ impl Disk {
         self.files.entry(file).or_default()
     }
 
-    /// Returns a description of the first difference between two disks: names, lengths, contents.
+    /// Returns a description of the first difference between two disks in names, lengths or contents, or `None` if they
+    /// are equal. Files that only one of the disks has are compared by their names only.
     pub fn difference(&self, other: &Disk) -> Option<String> {
         if self.names != other.names {
             return Some(format!("names {:?} and {:?}", self.names, other.names));
@@ -155,32 +161,32 @@ impl Disk {
     }
 }
 
-/// The log of a program.
+/// The log of a recorded program: its changes to the files of a folder, and its sends to clients.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     /// The files before the first event, all durable.
     pub first: Disk,
-    /// The events in order.
+    /// The events, in the order in which they took place.
     pub entries: Vec<Entry>,
 }
 
 impl Log {
-    /// Returns the files after all events, as the host sees them.
+    /// Returns the files after all events, as the host sees them while the power is on.
     pub fn last(&self) -> Disk {
         let mut disk = self.first.clone();
         self.entries.iter().for_each(|entry| disk.apply(&entry.event));
         disk
     }
 
-    /// Returns the number of events of each call.
+    /// Returns, for each system call that caused an event, the number of its events.
     pub fn calls(&self) -> BTreeMap<&'static str, usize> {
         let mut calls = BTreeMap::new();
         self.entries.iter().for_each(|entry| *calls.entry(entry.call).or_default() += 1);
         calls
     }
 
-    /// Returns the sends on the socket with the most bytes sent: for each, the total of bytes sent so far and its
-    /// position in the log.
+    /// Returns the sends on the socket on which most bytes were sent, in order. Each is given as (total number of bytes
+    /// sent on the socket so far, position in the log from 0). Empty if nothing was sent.
     pub fn sends(&self) -> Vec<(u64, usize)> {
         let mut sockets: BTreeMap<u64, Vec<(u64, usize)>> = BTreeMap::new();
         for (position, entry) in self.entries.iter().enumerate() {

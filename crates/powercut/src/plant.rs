@@ -6,26 +6,26 @@ use imbrex_testkit::Random;
 
 use crate::log::{Entry, Event, Log};
 
-/// A bug of a program.
+/// A bug of a program, simulated by a change of the program's log. A test of power cuts must detect the bug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plant {
-    /// One sync is missing.
+    /// One sync of a file is missing.
     MissingSync,
-    /// A write after a sync and a write before the sync are swapped.
+    /// The last write before a sync and the first write after the sync are swapped.
     SwappedWrites,
-    /// One write is missing, together with its copies at other offsets.
+    /// One write is missing, together with the adjacent writes of the same bytes.
     LostWrite,
-    /// A write and its copies are undone: after the next sync, their ranges durably hold the bytes from before the
-    /// write.
+    /// One write, together with the adjacent writes of the same bytes, is undone after a later sync: from then on their
+    /// ranges durably hold the bytes from before these writes.
     LostGeneration,
 }
 
 impl Plant {
-    /// All bugs.
+    /// All kinds of bugs.
     pub const ALL: [Plant; 4] = [Plant::MissingSync, Plant::SwappedWrites, Plant::LostWrite, Plant::LostGeneration];
 
-    /// Returns `log` with the bug at a position in `range` that `seed` selects, and this position. Returns `None` if
-    /// there is no suitable position. A missing event is replaced by an event without effect.
+    /// Returns a copy of `log` with the bug at a position in `range` that `seed` selects, and this position. Returns
+    /// `None` if there is no suitable position. A missing event is replaced by an event without effect.
     pub fn plant(self, log: &Log, range: Range<usize>, seed: u64) -> Option<(Log, usize)> {
         let mut random = Random::new(seed ^ 0x91a2);
         let find = |is_wanted: &dyn Fn(&Event) -> bool| -> Vec<usize> {

@@ -26,7 +26,7 @@ use crate::sparse::Sparse;
 use crate::survival::{Survival, Unit};
 use crate::versions::{State, Version, read_block};
 
-/// A log replayed to a position.
+/// A log replayed up to a position: for every block, length and name, the durable version and the later ones.
 #[derive(Clone, Debug)]
 pub struct Replay<'a> {
     log: &'a Log,
@@ -41,7 +41,8 @@ pub struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Returns the files before the first event, on a disk that writes blocks of `block_bytes` bytes atomically.
+    /// Returns a replay at position 0, before the first event of `log`. The disk writes aligned blocks of `block_bytes`
+    /// bytes atomically.
     pub fn new(log: &'a Log, block_bytes: u64) -> Replay<'a> {
         let state = |durable: &Sparse| State { durable: durable.clone(), ..State::default() };
         Replay {
@@ -55,15 +56,14 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns the position: the number of events before the cut.
+    /// Returns the current position: the number of events of the log that were replayed.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Replays the log up to `position`.
+    /// Replays the log up to `position`, which counts events from the start of the log.
     ///
     /// # Panics
-    ///
     /// If `position` lies before the current position or past the end of the log.
     pub fn advance(&mut self, position: usize) {
         assert!(self.position <= position && position <= self.log.entries.len(), "{} to {position}", self.position);
@@ -149,7 +149,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns every unit that has versions later than the durable one, with their number.
+    /// Returns every unit that has versions later than its durable one, and how many such versions the unit has.
     pub fn pending(&self) -> Vec<(Unit, usize)> {
         let mut units = Vec::new();
         for (&file, state) in &self.files {
@@ -164,8 +164,9 @@ impl<'a> Replay<'a> {
         units
     }
 
-    /// Returns the files that a cut at this position may leave: with the versions that `survival` picks, on a disk with
-    /// `fault`. Also returns the fault that was done, or `None` if no block of the disk can have it.
+    /// Returns the files that a power cut at this position may leave. `survival` picks a version of every unit; `fault`
+    /// adds a fault of the disk. Also returns a description of the fault, or `None` if no fault was given or no block
+    /// can have it. The replay itself is unchanged.
     pub fn cut(&self, survival: Survival, fault: Option<Fault>) -> (Disk, Option<Done>) {
         let units = self.pending();
         let picked = survival.pick(&units);

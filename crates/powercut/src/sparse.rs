@@ -14,7 +14,7 @@ const PAGE_BYTES: u64 = 4096;
 type Page = [u8; PAGE_BYTES as usize];
 const ZEROS: Page = [0; PAGE_BYTES as usize];
 
-/// Contents and length of a file.
+/// Contents and length of a file in memory. Ranges that were never written are holes and read as zeros.
 #[derive(Clone, Default)]
 pub struct Sparse {
     pages: BTreeMap<u64, Arc<Page>>,
@@ -28,12 +28,15 @@ impl fmt::Debug for Sparse {
 }
 
 impl Sparse {
-    /// Returns an empty file.
+    /// Returns an empty file of length 0.
     pub fn new() -> Sparse {
         Sparse::default()
     }
 
-    /// Reads a file without its holes.
+    /// Reads the contents and the length of a file of the host. Its holes become holes.
+    ///
+    /// # Errors
+    /// The file cannot be read.
     pub fn load(file: &File) -> io::Result<Sparse> {
         let len = file.metadata()?.len();
         let mut sparse = Sparse { pages: BTreeMap::new(), len };
@@ -52,7 +55,10 @@ impl Sparse {
         Ok(sparse)
     }
 
-    /// Writes the contents to an empty file.
+    /// Writes the contents and the length to `file`, which must be empty. Holes become holes.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub fn save(&self, file: &File) -> io::Result<()> {
         file.set_len(self.len)?;
         for (&page, bytes) in &self.pages {
@@ -68,12 +74,12 @@ impl Sparse {
         self.len
     }
 
-    /// Returns whether the file has no bytes.
+    /// Returns whether the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Sets the length. Bytes past the end are zeros if the file grows again.
+    /// Sets the length in bytes. A shorter file loses the bytes past its end: they are zeros if the file grows again.
     pub fn set_len(&mut self, len: u64) {
         if len < self.len {
             let first_whole = len.div_ceil(PAGE_BYTES);
@@ -85,7 +91,7 @@ impl Sparse {
         self.len = len;
     }
 
-    /// Fills `into` from `offset` on, with zeros past the end.
+    /// Fills `into` with the bytes from byte `offset` on. Holes and bytes past the end read as zeros.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         for_pages(offset, into.len(), |page, within, range| {
             let part = &mut into[range];
@@ -96,7 +102,7 @@ impl Sparse {
         });
     }
 
-    /// Writes `bytes` at `offset`; the file grows if the bytes reach past its end.
+    /// Writes `bytes` at byte `offset`; the file grows if they reach past its end. Writing no bytes changes nothing.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         self.put(offset, bytes);
         if !bytes.is_empty() {
@@ -104,8 +110,8 @@ impl Sparse {
         }
     }
 
-    /// Writes `bytes` at `offset` without changing the length. Bytes past the end must be zeros, or a call of
-    /// [`Sparse::set_len`] must follow.
+    /// Writes `bytes` at byte `offset` without changing the length. Nonzero bytes past the end become visible when the
+    /// file grows, so a call of [`Sparse::set_len`] must follow them.
     pub fn put(&mut self, offset: u64, bytes: &[u8]) {
         for_pages(offset, bytes.len(), |page, within, range| {
             let part = &bytes[range];
@@ -117,7 +123,7 @@ impl Sparse {
         });
     }
 
-    /// Fills `range` with zeros; the length stays.
+    /// Fills the bytes of `range` with zeros; the length stays. Whole pages of 4096 bytes become holes.
     pub fn zero(&mut self, range: Range<u64>) {
         let mut at = range.start;
         while at < range.end {
@@ -131,7 +137,7 @@ impl Sparse {
         }
     }
 
-    /// Returns the parts of `range` that lie in stored pages, which are not holes.
+    /// Returns the parts of `range`, in ascending order, that lie in stored pages of 4096 bytes; the rest are holes.
     pub fn stored(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let pages = self.pages.range(range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES));
         pages.map(move |(&page, _)| {
@@ -140,7 +146,8 @@ impl Sparse {
         })
     }
 
-    /// Returns the ranges of the pages in which two files differ; the shorter file counts as zeros past its end.
+    /// Returns the byte ranges of the pages of 4096 bytes in which two files differ, in ascending order. The shorter
+    /// file counts as zeros past its end; lengths are not compared.
     pub fn differences(&self, other: &Sparse) -> Vec<Range<u64>> {
         let pages: BTreeSet<u64> = self.pages.keys().chain(other.pages.keys()).copied().collect();
         let page_of = |sparse: &Sparse, page| sparse.pages.get(&page).map_or(ZEROS, |bytes| **bytes);

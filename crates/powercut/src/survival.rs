@@ -6,39 +6,41 @@ use imbrex_testkit::Random;
 
 use crate::log::FileId;
 
-/// A unit of which a cut leaves one of several versions: the durable one, number 0, or a later one.
+/// A unit of a disk that has several versions, of which a power cut leaves one: version 0 is the durable one, higher
+/// versions are later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// A block of a file.
+    /// A block of a file: file, and number of the block in the file from 0.
     Block(FileId, u64),
     /// The length of a file.
     Len(FileId),
-    /// A change of names.
+    /// One change of names that is not durable, counted from 0, oldest first.
     Names(usize),
 }
 
-/// A choice of versions.
+/// Rule that chooses, for every unit, the version that survives a power cut. Units are numbered from 0 as in
+/// [`Replay::pending`](crate::Replay::pending).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Survival {
     /// The latest version of every unit.
     All,
-    /// Only the durable version of every unit.
+    /// The durable version of every unit.
     None,
-    /// The latest version of this unit, and the durable version of the others.
+    /// The latest version of the unit of this number, and the durable version of all others.
     Alone(usize),
-    /// The durable version of this unit, and the latest version of the others.
+    /// The durable version of the unit of this number, and the latest version of all others.
     Missing(usize),
-    /// A random later version of one unit in `share`, and the durable version of the others.
+    /// For each unit, with probability 1 / `share` a random later version, and otherwise the durable version.
     Random {
-        /// Seed of the choice.
+        /// Seed of the random choices.
         seed: u64,
-        /// Inverse of the share of units with a later version; 1 means every unit.
+        /// Inverse of the probability; 1 means that every unit gets a later version.
         share: u64,
     },
 }
 
 impl Survival {
-    /// Returns the choice that `seed` selects: every kind occurs, random ones most often.
+    /// Returns the rule that `seed` selects for `units` units: each kind of rule occurs, random ones most often.
     pub fn seeded(seed: u64, units: usize) -> Survival {
         let mut random = Random::new(seed ^ 0x5u64.rotate_left(60));
         let one = random.below(units.max(1) as u64) as usize;

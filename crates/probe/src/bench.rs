@@ -19,28 +19,29 @@ pub(crate) const POINTS_MAX: usize = 1024;
 /// Queue depth of the tests: the most that the host's driver allows (Aghayev 2015 §4.3.1).
 pub(crate) const DEPTH: usize = 31;
 
-/// The context in which an experiment runs.
+/// The context in which an experiment of the probe runs: the target, the properties known so far, and methods to
+/// measure.
 pub struct Bench<'a> {
-    /// The target.
+    /// The target that is probed.
     pub target: &'a mut dyn Target,
-    /// Random generator for offsets.
+    /// Random generator for the offsets and orders of operations, seeded by the user.
     pub random: Xoshiro256StarStar,
-    /// The properties known so far.
+    /// The verdict so far: properties and series that this and earlier experiments found. The experiment adds its own.
     pub verdict: &'a mut Verdict,
-    /// Number of times that each single measurement is made; the median counts. 1 as long as the target's times are
-    /// exact; the test `rotation` sets 3 or 7 if they vary.
+    /// Number of times that each single measurement is repeated, of which the median counts. 1 as long as the target's
+    /// times are exact; the experiment `rotation` sets 3 or 7 if they vary.
     pub repeats: usize,
-    /// Largest difference between two measurements of one quantity, as a share of a rotation.
+    /// Largest difference between two measurements of one quantity that counts as chance, as a fraction of a rotation.
     pub tolerance: f64,
 }
 
 impl Bench<'_> {
-    /// Returns a uniform random number below `bound`.
+    /// Returns a uniform random number from 0 to `bound` - 1; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.random.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Shuffles `items`.
+    /// Puts `items` into a uniformly random order, in place.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for index in (1..items.len()).rev() {
             let other = self.below(index as u64 + 1) as usize;
@@ -48,8 +49,8 @@ impl Bench<'_> {
         }
     }
 
-    /// Returns the offsets of `count` different blocks of [`BLOCK_BYTES`] in random order, within `bytes` bytes from
-    /// `offset`.
+    /// Returns the byte offsets of `count` different blocks of [`BLOCK_BYTES`] in random order, within the `bytes`
+    /// bytes from `offset` on. Returns all blocks of this range if it has fewer than `count`.
     pub fn scattered(&mut self, offset: u64, bytes: u64, count: usize) -> Vec<u64> {
         let blocks = bytes / BLOCK_BYTES;
         let mut chosen = std::collections::BTreeSet::new();
@@ -63,54 +64,75 @@ impl Bench<'_> {
         order
     }
 
-    /// Performs `operations` one after the other.
+    /// Performs `operations` one after the other, each after the answer to the previous one, and returns them with
+    /// their times, in order.
+    ///
+    /// # Errors
+    ///
+    /// The target fails, or the user or the time budget ends the probe.
     pub fn one_by_one(&mut self, operations: &[Operation]) -> Result<Vec<Timed>, TargetError> {
         latencies(self.target, 1, operations)
     }
 
-    /// Writes a small block at each of these offsets, `depth` at a time.
+    /// Writes one block of [`BLOCK_BYTES`] at each of these byte offsets, with at most `depth` writes in flight.
+    /// Returns the writes with their times, in the order of completion.
+    ///
+    /// # Errors
+    ///
+    /// The target fails, or the user or the time budget ends the probe.
     pub fn write_blocks(&mut self, depth: usize, offsets: &[u64]) -> Result<Vec<Timed>, TargetError> {
         let writes: Vec<_> = offsets.iter().map(|&offset| Operation::write(offset, BLOCK_BYTES)).collect();
         latencies(self.target, depth, &writes)
     }
 
-    /// Reads a small block at each of these offsets, one after the other.
+    /// Reads one block of [`BLOCK_BYTES`] at each of these byte offsets, one after the other. Returns the reads with
+    /// their times, in order.
+    ///
+    /// # Errors
+    ///
+    /// The target fails, or the user or the time budget ends the probe.
     pub fn read_blocks(&mut self, offsets: &[u64]) -> Result<Vec<Timed>, TargetError> {
         let reads: Vec<_> = offsets.iter().map(|&offset| Operation::read(offset, BLOCK_BYTES)).collect();
         latencies(self.target, 1, &reads)
     }
 
-    /// Returns the duration of a rotation, nanoseconds; 10 ms if it is unknown, as a scale for times.
+    /// Returns the duration of a rotation of the platter in nanoseconds, as measured; 10 ms if it is unknown, as a
+    /// scale for times.
     pub fn rotation_ns(&self) -> f64 {
         self.verdict.number("rotation").map_or(1e7, |rotation_ms| rotation_ms * 1e6)
     }
 
-    /// Returns the idle time after which the drive begins to clean, nanoseconds, plus a margin for the error of its
-    /// measurement; 0 if unknown.
+    /// Returns the idle time in nanoseconds after which the drive begins to clean, plus a margin of at most 1 % for the
+    /// error of its measurement; 0 if unknown.
     pub fn trigger_ns(&self) -> f64 {
         let exact = if self.target.is_virtual() { 1.5 * self.rotation_ns() } else { f64::MAX };
         self.verdict.number("idle_trigger").map_or(0.0, |seconds| seconds * 1e9 + exact.min(seconds * 1e7))
     }
 
-    /// Returns whether the drive is known to clean when idle.
+    /// Returns whether an experiment found that the drive cleans its cache when it is idle. Returns false if this is
+    /// not known.
     pub fn cleans_when_idle(&self) -> bool {
         matches!(self.verdict.word("cleaning"), Some("aggressive" | "late"))
     }
 
-    /// Returns whether the drive is known to clean when idle, after a time short enough to wait for many times: under
-    /// ten minutes in real time.
+    /// Returns whether the drive is known to clean when idle, after an idle time that an experiment can wait for many
+    /// times: any in virtual time, and less than ten minutes in real time.
     pub fn can_wait_for_cleaning(&self) -> bool {
         self.cleans_when_idle() && (self.target.is_virtual() || self.trigger_ns() < 6e11)
     }
 
-    /// Stores the latencies of `timed` as the series `name`.
+    /// Stores the latencies of `timed` in the verdict as the series `name`: the number of each operation, from 0, and
+    /// its latency in milliseconds. Replaces an earlier series of that name. Also stores the head's path meanwhile, if
+    /// the target reports one.
     pub fn keep(&mut self, name: &'static str, timed: &[Timed]) {
         let points = timed.iter().enumerate().map(|(index, timed)| (index as f64, timed.latency_ns() as f64 / 1e6));
         self.keep_series(name, "operation", "latency_ms", points.collect());
         self.keep_head(name, timed.first().map(|first| first.begin_ns));
     }
 
-    /// Stores `points` as the series `name`; replaces an earlier series of that name.
+    /// Stores `points` in the verdict as the series `name`, with `x` and `y` as the meanings of their two numbers.
+    /// Replaces an earlier series of that name. Long series are thinned to about [`POINTS_MAX`] points. Also stores the
+    /// head's path since the last series, if the target reports one.
     pub fn keep_points(&mut self, name: &'static str, x: &'static str, y: &'static str, points: Vec<(f64, f64)>) {
         self.keep_series(name, x, y, points);
         self.keep_head(name, None);
@@ -136,12 +158,13 @@ impl Bench<'_> {
         }
     }
 
-    /// Returns the offset at this share of the drive, rounded down to a mebibyte.
+    /// Returns the byte offset at `share` (0 to 1) of the drive's size, rounded down to a multiple of a mebibyte.
     pub fn at_share(&self, share: f64) -> u64 {
         (self.target.size_bytes() as f64 * share) as u64 / MIB * MIB
     }
 
-    /// Returns the last offset that is a multiple of a mebibyte and has at least `bytes` bytes behind it.
+    /// Returns the last byte offset that is a multiple of a mebibyte and has at least `bytes` bytes from there to the
+    /// end of the drive; 0 if the drive is smaller than that.
     pub fn last_offset(&self, bytes: u64) -> u64 {
         self.target.size_bytes().saturating_sub(bytes) / MIB * MIB
     }

@@ -34,7 +34,8 @@ struct Platter {
     zones: Vec<Zone>,
 }
 
-/// Returns the profile of the drive that `verdict` describes, for `--drive FILE`.
+/// Returns a drive profile in TOML that behaves like the drive that `verdict` describes, for `--drive FILE`. Properties
+/// that the verdict lacks get default values. A comment at the top lists all properties found.
 pub fn emit_profile(verdict: &Verdict) -> String {
     let platter = Platter::of(verdict);
     let (layer, parameters, cache_bytes) = layer_of(verdict, &platter);

@@ -12,9 +12,10 @@ use crate::target::{Operation, TargetError};
 /// Blocks and their anchor.
 #[derive(Clone, Debug)]
 pub(crate) struct Marks {
-    /// Offset of the block that is read before each mark, bytes.
+    /// Byte offset of the anchor: the distant block that is read before each mark, so that the head always starts from
+    /// the same place.
     pub anchor: u64,
-    /// Offsets of the marks, bytes.
+    /// Byte offsets of the marks, which are the blocks whose read times show where they lie.
     pub blocks: Vec<u64>,
 }
 

@@ -62,8 +62,13 @@ fn wait(bench: &mut Bench<'_>, first_ns: u64, most_ns: u64) -> Result<(), Target
 }
 
 impl Bench<'_> {
-    /// Leaves the drive idle until it has cleaned `bands` bands; returns at once if the drive is not known to clean
-    /// when idle.
+    /// Leaves the drive idle until its background cleaning seems finished, or until a time limit has passed: about 10 s
+    /// for each of `bands` bands, and 40 times as long in virtual time. Returns at once if the drive is not known to
+    /// clean when idle, or begins to clean only after ten minutes or more of real time.
+    ///
+    /// # Errors
+    ///
+    /// The target fails, or the user or the time budget ends the probe.
     pub fn drain(&mut self, bands: u64) -> Result<(), TargetError> {
         if !self.can_wait_for_cleaning() {
             return Ok(());

@@ -28,21 +28,27 @@ const EXACT: f64 = 0.01;
 /// hundredths of a rotation.
 const LATE_NS: u64 = 300_000;
 
-/// Options of a probe.
+/// Options of a probe of a drive.
 pub struct ProbeOptions<'a> {
-    /// Whether the tests may write, which destroys the drive's contents.
+    /// Whether experiments may write, which destroys the contents of the drive. Without it, experiments that write are
+    /// left out.
     pub may_write: bool,
-    /// Names of the tests to run; the tests that they need run too. Empty for all tests.
+    /// Names of the experiments to run. The experiments whose results they need run too. Empty for all experiments.
     pub only: Vec<String>,
-    /// Time budget on the target's clock, nanoseconds; a test that exceeds it ends early.
+    /// Time budget for the whole probe, in nanoseconds on the target's clock; `u64::MAX` for no limit. An experiment
+    /// that exceeds it is ended.
     pub budget_ns: u64,
-    /// Seed of the random offsets.
+    /// Seed of the random generator for offsets and orders. With the same seed, a simulated drive gives the same
+    /// verdict.
     pub seed: u64,
-    /// Receives the progress, at the beginning of each test and often within; ends the probe by returning `false`.
+    /// Receives the progress at the beginning of each experiment and often during it. The probe ends early when this
+    /// function returns `false`.
     pub progress: &'a mut dyn FnMut(&ProbeState<'_>) -> bool,
 }
 
-/// Probes `target` and returns the verdict.
+/// Probes `target` with the experiments that `options` permit, and returns the verdict. An error does not stop this
+/// function: the verdict names the experiments that did not run or did not finish, and the reason if the probe ended
+/// early.
 pub fn probe(target: &mut dyn Target, options: &mut ProbeOptions<'_>) -> Verdict {
     let facts = target.facts().into_iter().map(|(name, value)| Fact { name, value }).collect();
     let mut verdict = Verdict {

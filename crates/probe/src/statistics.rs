@@ -1,6 +1,11 @@
 //! Statistics for the inference. No threshold here is a time: all are shares of measured values.
 
-/// Returns the value below which the share `share` of `values` lies.
+/// Returns the quantile `share` (0 to 1) of `values`: the one of them at this share of the way through the sorted
+/// values, rounded to the nearest. 0 gives the smallest value, and 1 the largest.
+///
+/// # Panics
+///
+/// If `values` is empty.
 pub fn quantile(values: &[u64], share: f64) -> u64 {
     assert!(!values.is_empty(), "no values have no quantile");
     let mut sorted = values.to_vec();
@@ -8,12 +13,20 @@ pub fn quantile(values: &[u64], share: f64) -> u64 {
     sorted[((sorted.len() - 1) as f64 * share).round() as usize]
 }
 
-/// Returns the median.
+/// Returns the median of `values`; of an even number of values, the upper of the two in the middle.
+///
+/// # Panics
+///
+/// If `values` is empty.
 pub fn median(values: &[u64]) -> u64 {
     quantile(values, 0.5)
 }
 
-/// Returns the median of floating-point `values`.
+/// Returns the median of floating-point `values`; of an even number of values, the upper of the two in the middle.
+///
+/// # Panics
+///
+/// If `values` is empty.
 pub fn middle(values: &[f64]) -> f64 {
     assert!(!values.is_empty(), "no values have no middle");
     let mut sorted = values.to_vec();
@@ -21,16 +34,22 @@ pub fn middle(values: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// The range that holds the most values, of all ranges of one relative width. The caller of [`mode`] gives that width.
+/// The densest group of values: of all ranges of the relative width given to [`mode`], the one that holds most values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Mode {
-    /// Median of the values in the range.
+    /// Median of the values in the range; of an even number, the lower of the two in the middle.
     pub center: u64,
-    /// Share of all values that lie in the range.
+    /// Fraction (0 to 1) of all values that lie in the range.
     pub share: f64,
 }
 
-/// Returns the range of relative width `width` (0.1: ±5 %) that holds most values.
+/// Returns the range of relative width `width` that holds most of `values`. All values of a range differ from its
+/// largest value by at most `width` times that value: 0.1 means about ±5 %. Of several such ranges, the one with the
+/// smallest values is returned.
+///
+/// # Panics
+///
+/// If `values` is empty.
 pub fn mode(values: &[u64], width: f64) -> Mode {
     assert!(!values.is_empty(), "no values have no mode");
     let mut sorted = values.to_vec();
@@ -48,13 +67,15 @@ pub fn mode(values: &[u64], width: f64) -> Mode {
     Mode { center, share: (best.1 - best.0) as f64 / sorted.len() as f64 }
 }
 
-/// Returns `value` modulo `period`, as the signed distance from the nearest multiple.
+/// Returns the signed distance of `value` from the nearest multiple of `period`: from -`period` / 2 to `period` / 2.
+/// `period` must be positive.
 pub fn around(value: i64, period: i64) -> i64 {
     let rest = value.rem_euclid(period);
     if rest > period / 2 { rest - period } else { rest }
 }
 
-/// Returns the runs of set flags; a run continues over gaps of at most `gap` unset flags.
+/// Returns the index ranges of the runs of set flags, in order, with exclusive ends. At most `gap` unset flags in a row
+/// do not end a run. Each run begins and ends with a set flag.
 pub fn runs(flags: &[bool], gap: usize) -> Vec<std::ops::Range<usize>> {
     let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
     for index in (0..flags.len()).filter(|&index| flags[index]) {
@@ -66,9 +87,9 @@ pub fn runs(flags: &[bool], gap: usize) -> Vec<std::ops::Range<usize>> {
     runs
 }
 
-/// Returns the index from which on `flags` are set rather than unset, and the weight of the flags that contradict it.
-/// The index is the one with the smallest contradiction. A contradicting flag equal to `certain` counts three times,
-/// because such a flag is not due to chance.
+/// Returns the index that best divides `flags` into unset ones before it and set ones from it on, and the weight of the
+/// flags that contradict this division. A contradicting flag counts 1, or 3 if it equals `certain`, because such a flag
+/// is not due to chance. Of equally good indices, the smallest is returned; it may be `flags.len()`.
 pub fn change(flags: &[bool], certain: bool) -> (usize, usize) {
     let weight = |flag: bool| if flag == certain { 3 } else { 1 };
     let contradict = |from: usize| {
@@ -78,7 +99,7 @@ pub fn change(flags: &[bool], certain: bool) -> (usize, usize) {
     (0..=flags.len()).map(|from| (from, contradict(from))).min_by_key(|found| found.1).unwrap_or((0, 0))
 }
 
-/// Returns whether two numbers differ by at most this share of the greater one.
+/// Returns whether two numbers differ by at most the fraction `share` of the one with the greater absolute value.
 pub fn is_near(one: f64, other: f64, share: f64) -> bool {
     (one - other).abs() <= share * one.abs().max(other.abs())
 }

@@ -4,168 +4,182 @@
 //! 1. No more operations are in flight than the requested depth; they complete in any order.
 //! 2. Times never go back.
 
-/// Largest operation for any target, bytes: about the least that every NBD server accepts, and enough for every
-/// experiment.
+/// Maximum length of one operation on any target, in bytes: 24 MiB. This is about the least that every NBD server
+/// accepts.
 pub const OPERATION_BYTES_MAX: u64 = 24 << 20;
 
-/// Direction of the transfer.
+/// The direction of the transfer of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// From the drive.
+    /// From the drive to the host.
     Read,
-    /// To the drive.
+    /// From the host to the drive.
     Write,
 }
 
-/// A read or a write.
+/// A read or a write of whole sectors of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operation {
-    /// Read or write.
+    /// Whether the operation reads or writes.
     pub direction: Direction,
-    /// First byte; a multiple of the sector size.
+    /// Offset of the first byte from the start of the target; a multiple of the sector size.
     pub offset: u64,
-    /// Length in bytes; a multiple of the sector size.
+    /// Length in bytes: a positive multiple of the sector size, at most [`OPERATION_BYTES_MAX`].
     pub bytes: u64,
 }
 
 impl Operation {
-    /// Returns a read.
+    /// Returns a read of `bytes` bytes from byte `offset` on.
     pub const fn read(offset: u64, bytes: u64) -> Operation {
         Operation { direction: Direction::Read, offset, bytes }
     }
 
-    /// Returns a write.
+    /// Returns a write of `bytes` bytes from byte `offset` on. The target chooses the data.
     pub const fn write(offset: u64, bytes: u64) -> Operation {
         Operation { direction: Direction::Write, offset, bytes }
     }
 }
 
-/// A completed operation.
+/// A completed operation with its times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timed {
-    /// The operation.
+    /// The operation that completed.
     pub operation: Operation,
-    /// Time of submission, nanoseconds on the target's clock.
+    /// Time at which the operation was submitted, in nanoseconds on the target's clock.
     pub begin_ns: u64,
-    /// Time of completion, nanoseconds on the target's clock.
+    /// Time at which the operation completed, in nanoseconds on the target's clock.
     pub end_ns: u64,
 }
 
 impl Timed {
-    /// Returns the latency, nanoseconds.
+    /// Returns the time from submission to completion, in nanoseconds.
     pub fn latency_ns(&self) -> u64 {
         self.end_ns - self.begin_ns
     }
 }
 
-/// Why an operation, or a whole test, did not complete.
+/// The reason why an operation on a target, or a whole experiment, did not complete.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TargetError {
     /// The target failed or refused the operation.
     #[error("{place}: {reason}")]
     Failed {
-        /// Name of the target.
+        /// Name of the target, as the user gave it.
         place: String,
-        /// The error, and how to avoid it.
+        /// The error, and how to avoid it where that is known.
         reason: String,
     },
-    /// The target must not be written.
+    /// The target must not be written, for example because it is in use.
     #[error(transparent)]
     Refused(#[from] imbrex_safety::Refusal),
-    /// The user interrupted the probe.
+    /// The user interrupted the probe: its progress function returned `false`.
     #[error("interrupted")]
     Interrupted,
-    /// The user's time budget is over.
+    /// The time budget of the probe is used up.
     #[error("the budget was spent")]
     BudgetSpent,
 }
 
 impl TargetError {
-    /// Returns a failure of `place`.
+    /// Returns [`TargetError::Failed`] for the target `place`, with `reason`.
     pub fn failed(place: impl Into<String>, reason: impl Into<String>) -> TargetError {
         TargetError::Failed { place: place.into(), reason: reason.into() }
     }
 }
 
-/// Positions of the head over time, from a drive that can report them. They are shown beside the measurements, and
-/// never used for inference.
+/// Positions of a drive's head over time, from an emulated drive. They are shown beside the measurements, and never
+/// used for inference.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeadPath {
-    /// Number of tracks from the outer to the inner diameter.
+    /// Number of radial track positions of the drive, from the outer to the inner diameter.
     pub tracks: u32,
-    /// Points: when a transfer began, nanoseconds on the target's clock, and the number of tracks from the outer
-    /// diameter.
+    /// The positions in order of time: the time at which a transfer began, in nanoseconds on the target's clock, and
+    /// the track, counted from 0 at the outer diameter.
     pub points: Vec<(u64, u32)>,
 }
 
-/// Fixed facts about a target.
+/// Properties of a target that do not change while it is open.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct About {
-    /// Name, as the user gave it.
+    /// Name of the target, as the user gave it.
     pub name: String,
-    /// Size, bytes.
+    /// Size of the target in bytes, a multiple of the sector size.
     pub size_bytes: u64,
-    /// Sector size, bytes.
+    /// Size in bytes of the unit of access: offsets and lengths of operations are multiples of it.
     pub sector_bytes: u32,
-    /// Whether the clock is virtual: waiting costs the user no time.
+    /// Whether the target's clock is virtual, so that waiting costs the user no time.
     pub is_virtual: bool,
 }
 
-/// Returns the next operation, or nothing at the end.
+/// A function that returns the next operation to submit, or `None` if there are no more.
 pub type Next<'a> = dyn FnMut() -> Option<Operation> + 'a;
 
-/// Receives each completed operation; returns whether to continue.
+/// A function that receives each completed operation. It returns whether further operations should be submitted.
 pub type Done<'a> = dyn FnMut(&Timed) -> bool + 'a;
 
-/// A drive, or something like one, that can be probed.
+/// A drive, real or emulated, that can be probed: it performs reads and writes, and has a clock.
 pub trait Target {
-    /// Returns the fixed facts about the target.
+    /// Returns the properties of the target that do not change.
     fn about(&self) -> &About;
 
-    /// Returns [`About::name`].
+    /// Returns the name of the target, as the user gave it ([`About::name`]).
     fn name(&self) -> &str {
         &self.about().name
     }
 
-    /// Returns [`About::size_bytes`].
+    /// Returns the size of the target in bytes ([`About::size_bytes`]).
     fn size_bytes(&self) -> u64 {
         self.about().size_bytes
     }
 
-    /// Returns [`About::sector_bytes`].
+    /// Returns the size in bytes of the unit of access ([`About::sector_bytes`]).
     fn sector_bytes(&self) -> u32 {
         self.about().sector_bytes
     }
 
-    /// Returns [`About::is_virtual`].
+    /// Returns whether the target's clock is virtual ([`About::is_virtual`]).
     fn is_virtual(&self) -> bool {
         self.about().is_virtual
     }
 
-    /// Returns the time now, nanoseconds.
+    /// Returns the present time on the target's clock, in nanoseconds. It never goes back.
     fn now_ns(&self) -> u64;
 
-    /// Performs the operations that `next` returns, `depth` at a time. It calls `done` for each completed operation. It
-    /// ends when `next` returns nothing or `done` returns `false`; operations then in flight are awaited, and passed to
-    /// `done` too.
+    /// Submits the operations that `next` returns, with at most `depth` of them in flight, and calls `done` for each
+    /// one that completes, in the order of completion. Stops to submit when `next` returns `None` or `done` returns
+    /// `false`, and returns when all operations in flight have completed. A `depth` of 0 counts as 1.
+    ///
+    /// # Errors
+    ///
+    /// An operation or the target itself failed.
     fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError>;
 
-    /// Leaves the drive idle for `ns` nanoseconds.
+    /// Leaves the drive idle for `ns` nanoseconds of the target's clock.
+    ///
+    /// # Errors
+    ///
+    /// The target failed, or the user or the time budget ended the probe.
     fn sleep(&mut self, ns: u64) -> Result<(), TargetError>;
 
-    /// Returns facts to be shown that need no measurement, such as model, serial number and caches: name and value.
+    /// Returns facts for people that need no measurement, such as the model, the serial number and the state of caches,
+    /// as pairs of name and value. Empty by default.
     fn facts(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// Returns the positions of the head since the last call, thinned out, if the target can report them.
+    /// Returns the positions of the head since the last call of this method, thinned out. Returns `None` if the target
+    /// cannot report them, which is the default.
     fn head_path(&mut self) -> Option<HeadPath> {
         None
     }
 }
 
-/// Performs `operations`, `depth` at a time, and returns them with their times, in order of completion. At a depth of
-/// 1, that is the order of `operations`.
+/// Performs `operations`, with at most `depth` of them in flight, and returns them with their times, in the order of
+/// completion. At a depth of 1, that is the order of `operations`.
+///
+/// # Errors
+///
+/// An operation or the target itself failed.
 pub fn latencies(target: &mut dyn Target, depth: usize, operations: &[Operation]) -> Result<Vec<Timed>, TargetError> {
     let mut waiting = operations.iter().copied();
     let mut timed = Vec::with_capacity(operations.len());

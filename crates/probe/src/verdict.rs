@@ -2,23 +2,23 @@
 
 use serde::Serialize;
 
-/// The value of a property.
+/// The value of a property of a probed drive.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// A number, in the property's unit.
+    /// A number, in the unit of the property.
     Number(f64),
-    /// A category.
+    /// One of a few categories, such as `shingled` for the property `type`.
     Word(&'static str),
-    /// The value cannot be determined from the tests that ran.
+    /// The experiments that ran do not determine the value.
     CannotTell,
 }
 
-/// How sure the probe is of a property.
+/// The certainty of the value of a property, in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// A guess.
+    /// The value is a guess, or there is no value.
     Low,
     /// The value explains the measurements, and another might as well.
     Medium,
@@ -26,96 +26,99 @@ pub enum Confidence {
     High,
 }
 
-/// A property of the drive.
+/// A property of the probed drive, as an experiment concluded it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Property {
-    /// Name.
+    /// Name of the property, such as `rotation` or `cache_bytes`.
     pub name: &'static str,
-    /// Value.
+    /// Value of the property: a number, a category, or none.
     pub value: Value,
-    /// Unit of a number.
+    /// Unit of a numeric value, such as `ms` or `B`; empty for a category.
     pub unit: &'static str,
-    /// How sure the probe is of the value.
+    /// Certainty of the value.
     pub confidence: Confidence,
-    /// Whether the number is a lower bound: the true value is this number or more.
+    /// Whether a numeric value is only a lower bound: the true value is this number or more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
-    /// The reason, in words.
+    /// The reason for the value, in words for people.
     pub because: String,
-    /// Names of the series that support the value.
+    /// Names of the series in [`Verdict::series`] that support the value.
     pub evidence: Vec<&'static str>,
 }
 
-/// A series of measurements, the evidence for a property.
+/// A series of measurements, which is the evidence for properties.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Series {
-    /// Name.
+    /// Name of the series, which properties cite as evidence.
     pub name: &'static str,
-    /// Meaning of the first number of each point, such as `operation` or `MiB`.
+    /// Meaning of the first number of each point, with its unit, such as `operation` (a number) or `MiB`.
     pub x: &'static str,
-    /// Meaning of the second number of each point, such as `latency_ms`.
+    /// Meaning of the second number of each point, with its unit, such as `latency_ms`.
     pub y: &'static str,
-    /// The points, each a pair of numbers.
+    /// The points, each a pair of numbers with the meanings `x` and `y`. Long series are thinned: of each stretch, the
+    /// points with the lowest and the highest second number remain.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A fact that the target reports about itself, such as its model.
+/// A fact that the target reports about itself without measurement, such as its model.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Fact {
     /// Name of the fact, such as `model`.
     pub name: &'static str,
-    /// Value, as the target reports it.
+    /// Value of the fact, as the target reports it.
     pub value: String,
 }
 
-/// Positions of the head while a series was measured: only for drives that can report them.
+/// Positions of the head while a series was measured; only emulated drives can report them.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Head {
-    /// Name of the series.
+    /// Name of the series during which the positions were recorded.
     pub series: &'static str,
-    /// Number of tracks from the outer to the inner diameter.
+    /// Number of radial track positions of the drive, from the outer to the inner diameter.
     pub tracks: u32,
-    /// Points: seconds since the first operation of the series, and tracks from the outer diameter.
+    /// The positions in order of time: seconds since the first operation of the series, and the track, counted from 0
+    /// at the outer diameter.
     pub points: Vec<(f64, f64)>,
 }
 
-/// The findings of a probe.
+/// The result of a probe, in the form in which it is written as JSON.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Verdict {
-    /// Name and version of the format of this document: `imbrex.probe/1`.
+    /// Name and version of the format of the verdict as JSON: `imbrex.probe/1`.
     pub schema: &'static str,
-    /// Name of the target.
+    /// Name of the target, as the user gave it.
     pub target: String,
-    /// Size of the target, bytes.
+    /// Size of the target in bytes.
     pub size_bytes: u64,
-    /// Facts that the target reports about itself.
+    /// Facts that the target reports about itself, without measurement.
     pub facts: Vec<Fact>,
-    /// Whether the target's clock is that of a simulation.
+    /// Whether the target's clock is the virtual one of an emulated drive.
     pub is_virtual: bool,
-    /// Duration of the probe, nanoseconds on the target's clock.
+    /// Duration of the probe in nanoseconds on the target's clock.
     pub target_ns: u64,
-    /// Properties, in the order in which they were found.
+    /// The properties that experiments concluded, in the order of their latest conclusion. No two have the same name.
     pub properties: Vec<Property>,
-    /// Advice to the drive's user, in plain words.
+    /// Advice to the user of such a drive, one paragraph each.
     pub advice: Vec<String>,
-    /// Tests that did not run or did not finish, each with the reason.
+    /// Experiments that did not run or did not finish, each as `NAME: reason`.
     pub left_out: Vec<String>,
-    /// Why the probe ended early, if it did; the properties found until then remain valid.
+    /// The error because of which the probe ended early; `None` if it did not. The properties found until then remain
+    /// valid. Reaching the time budget is no such error.
     pub ended: Option<String>,
-    /// Series of measurements: the evidence.
+    /// The series of measurements, which are the evidence for the properties.
     pub series: Vec<Series>,
-    /// Positions of the head during the series, for emulated drives.
+    /// Positions of the head during the series; empty for a target that cannot report them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub heads: Vec<Head>,
 }
 
 impl Verdict {
-    /// Returns the property called `name`.
+    /// Returns the property called `name`; `None` if no experiment has concluded it.
     pub fn property(&self, name: &str) -> Option<&Property> {
         self.properties.iter().find(|property| property.name == name)
     }
 
-    /// Returns the category of the property called `name`.
+    /// Returns the category of the property called `name`; `None` if it is not known, or is a number.
     pub fn word(&self, name: &str) -> Option<&'static str> {
         match self.property(name)?.value {
             Value::Word(word) => Some(word),
@@ -123,7 +126,8 @@ impl Verdict {
         }
     }
 
-    /// Returns the number of the property called `name`.
+    /// Returns the number of the property called `name`, in the property's unit; `None` if it is not known, or is a
+    /// category.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.property(name)?.value {
             Value::Number(number) => Some(number),
@@ -131,7 +135,8 @@ impl Verdict {
         }
     }
 
-    /// Adds a property; replaces an earlier one of that name.
+    /// Adds a property that is not a lower bound to the verdict, as the last one. Replaces an earlier property of that
+    /// name.
     pub fn conclude(
         &mut self,
         name: &'static str,
@@ -146,7 +151,8 @@ impl Verdict {
         self.properties.push(Property { name, value, unit, confidence, at_least: false, because, evidence });
     }
 
-    /// Adds a number with high confidence: an exact one, or a lower bound if `at_least`.
+    /// Adds a property with high confidence to the verdict, as the last one: an exact number, or a lower bound if
+    /// `at_least`. Replaces an earlier property of that name.
     pub fn conclude_bound(
         &mut self,
         name: &'static str,

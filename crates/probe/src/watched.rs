@@ -8,14 +8,14 @@
 
 use crate::target::{About, Done, HeadPath, Next, OPERATION_BYTES_MAX, Operation, Target, TargetError};
 
-/// Progress of the probe.
+/// Progress of a probe, for its progress function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProbeState<'a> {
-    /// Name of the running test.
+    /// Name of the experiment that is running.
     pub test: &'a str,
-    /// Number of completed operations.
+    /// Number of operations completed since the probe began, over all experiments.
     pub operations: u64,
-    /// Time since the probe began, nanoseconds on the target's clock.
+    /// Time since the probe began, in nanoseconds on the target's clock.
     pub spent_ns: u64,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Watched<'a> {
     progress: &'a mut dyn FnMut(&ProbeState<'_>) -> bool,
     begun_ns: u64,
     budget_ns: u64,
-    /// Name of the running test.
+    /// Name of the experiment that is running; empty before the first one.
     pub test: &'static str,
     operations: u64,
     ending: Option<TargetError>,

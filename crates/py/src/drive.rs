@@ -42,7 +42,7 @@ struct Open {
     caches: Option<(u64, u64)>,
 }
 
-/// An emulated drive with bytes.
+/// An emulated drive that stores data, in an image file or in memory.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Drive {
     open: Mutex<Option<Open>>,

@@ -31,7 +31,7 @@ type Several = (String, Vec<String>);
 /// it with; otherwise `None`, and its requests as a file of our own format.
 type Payload<'py> = (Option<String>, Vec<(String, String)>, Bound<'py, PyBytes>);
 
-/// A grid of points and the dataset for their rows.
+/// A parameter sweep: the points to simulate, and the dataset that keeps one row of results for each point.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Sweep {
     grid: Arc<Grid>,
@@ -137,7 +137,8 @@ impl Sweep {
         self.grid.swept.clone()
     }
 
-    /// Writes the table of all rows and the page with the charts into the folder of the dataset. Returns the page's path.
+    /// Writes the table of all rows and the page with the charts into the folder of the dataset. Returns the page's
+    /// path.
     fn write_page(&self, title: &str) -> PyResult<PathBuf> {
         guarded(|| {
             let rows = self.grid.rows(&self.dataset);
@@ -167,7 +168,7 @@ fn requests_of(workload: &Workload) -> Result<Vec<u8>, Failure> {
     std::fs::read(&path).map_err(failed)
 }
 
-/// A workload that was sent to a worker.
+/// A workload in a worker process, rebuilt from the data that `Sweep.payload` returned.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Shipped {
     workload: Workload,

@@ -34,19 +34,22 @@ enum Held {
     },
 }
 
-/// A table of results: implements `__arrow_c_stream__` and `len()`, and lists its columns in `columns`.
+/// A table of results. It implements the Arrow stream interface (`__arrow_c_stream__`) and `len()`, and `columns` lists
+/// the names of its columns.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Table {
     held: Held,
 }
 
 impl Table {
-    /// Makes a table of `bytes`, the contents of a Parquet file. They are first decoded when the table is read.
+    /// Creates a table from `bytes`, the contents of a Parquet file. They are decoded whenever the table is read, not
+    /// here, so an invalid file is not noticed yet.
     pub fn of_bytes(bytes: Vec<u8>) -> Table {
         Table { held: Held::Bytes(Arc::new(bytes)) }
     }
 
-    /// Makes a table of the Parquet file `path`. `folder` is the temporary folder that contains the file, if any.
+    /// Creates a table from the Parquet file at `path`, which is opened whenever the table is read, not here. `folder`
+    /// is the temporary folder that contains the file, if there is one, and is kept as long as the table.
     pub fn of_file(path: PathBuf, folder: Option<Arc<tempfile::TempDir>>) -> Table {
         Table { held: Held::File { path, _folder: folder } }
     }

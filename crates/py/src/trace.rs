@@ -22,7 +22,7 @@ use crate::tables;
 use crate::work;
 use crate::workload::Named;
 
-/// A workload that was found, and, if it is a trace, read through once.
+/// A workload: a generator, or a trace that has been read through once.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Trace {
     workload: Arc<Workload>,
@@ -113,14 +113,14 @@ impl Trace {
 /// Number of rows in a batch of a stream.
 const STREAM_ROWS: usize = 64 * 1024;
 
-/// Iterator over the requests of a trace, one batch at a time.
+/// Iterator over the requests of a workload, in batches of a fixed number of rows.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Batches {
     source: Mutex<Counted>,
     rows: usize,
 }
 
-/// One batch, which other libraries read as an Arrow stream of one batch.
+/// One batch of the requests of a workload, which other libraries read as an Arrow stream of one record batch.
 #[pyclass(frozen, module = "imbrex._imbrex", name = "Batch")]
 pub struct TraceBatch {
     batch: RecordBatch,

@@ -24,11 +24,11 @@ use crate::errors::{ImbrexError, exception};
 /// Interval between two checks for signals and updates of the progress.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Result of work.
+/// Result of work in another thread.
 pub(crate) struct Done<T> {
     /// Value that the work returned.
     pub value: T,
-    /// Messages printed during the work, for people.
+    /// Messages for people that the work issued, in order.
     pub notes: Vec<String>,
 }
 

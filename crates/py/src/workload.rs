@@ -18,7 +18,7 @@ use crate::errors::caught;
 /// Name of the PyCapsules that hold Arrow streams.
 pub(crate) const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
-/// Requests in columns of memory that Python owns. The columns live as long as this object.
+/// Requests of a workload, in columns of memory that Python owns. The memory is kept as long as this object.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Columns {
     rows: Arc<dyn Rows>,

@@ -18,15 +18,15 @@ use std::process::{Command, Stdio};
 use super::signatures::{LabelPlace, SIGNATURES, Signature};
 use super::{BLOCK_BYTES, Peek};
 
-/// A signature or data found on a target.
+/// One signature found on a target, or data without a signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contents {
     /// Name of the contents, with an article: "an XFS file system".
     pub what: String,
-    /// Label of the file system, or name of the pool or array.
+    /// Label of the file system, or name of the pool or array; `None` if there is none.
     pub label: Option<String>,
-    /// Offset and length of the signature, in bytes. For data without a signature: the first byte that is not zero, and
-    /// length 0.
+    /// Offset and length of the signature, in bytes. For data without a signature: the offset of the first byte that is
+    /// not zero, and length 0.
     pub place: (u64, u64),
 }
 
@@ -52,7 +52,12 @@ const ZFS_PAIRS_BYTES: usize = 112 << 10;
 /// The bytes that begin the pool's name in the list: the key, its type (a string), one value.
 const ZFS_NAME: &[u8] = b"\0\0\0\x04name\0\0\0\x09\0\0\0\x01";
 
-/// Returns the contents of `target` that this crate's signatures recognise.
+/// Returns the contents of `target` that this crate's own signatures recognise; empty if there are none. `wipefs` is
+/// not called, and data without a signature do not count.
+///
+/// # Errors
+///
+/// The error of the first failed read.
 pub fn found(target: &mut dyn Peek) -> io::Result<Vec<Contents>> {
     let target = &mut Cached { target, blocks: BTreeMap::new() };
     let mut found: Vec<Contents> = Vec::new();
@@ -88,9 +93,13 @@ fn add(found: &mut Vec<Contents>, what: &str, label: Option<String>, place: (u64
     }
 }
 
-/// Returns the contents of the file or block device behind `file`: those of [`found`], and those that `wipefs`
-/// recognises if it is installed. In a regular file without any signature, bytes other than zero also count as
-/// contents.
+/// Returns the contents of the file or block device open as `file`: those of [`found`], and those that the program
+/// `wipefs` recognises if it is installed. If a regular file has no signature, its first byte other than zero is
+/// returned as contents "data".
+///
+/// # Errors
+///
+/// The error of the first failed read or of `fstat`. A failure of `wipefs` is no error.
 pub fn found_in_file(file: &File) -> io::Result<Vec<Contents>> {
     let mut reader = reopened(file)?;
     let mut contents = found(&mut reader)?;
@@ -174,14 +183,16 @@ fn parse_wipefs(json: &[u8]) -> Vec<Contents> {
     document["signatures"].as_array().into_iter().flatten().filter_map(one).collect()
 }
 
-/// Returns the numbers of the blocks of [`BLOCK_BYTES`] in which the signatures of `contents` lie.
+/// Returns the numbers of the blocks, counted from 0 in units of [`BLOCK_BYTES`], that the signatures of `contents`
+/// overlap. Contents of length 0 may add the block of their offset.
 pub fn blocks_to_wipe(contents: &[Contents]) -> BTreeSet<u64> {
     let blocks = |&(at, length): &(u64, u64)| at / BLOCK_BYTES..(at + length).div_ceil(BLOCK_BYTES);
     contents.iter().flat_map(|one| blocks(&one.place)).collect()
 }
 
-/// Overwrites the signatures of `contents` that lie in block number `block` with zeros, so that no tool recognises
-/// them. `bytes` are the bytes of that block.
+/// Overwrites with zeros, in `bytes`, the parts of the signatures of `contents` that lie in block number `block`, so
+/// that no tool recognises them. `bytes` are the contents of that block of [`BLOCK_BYTES`]; the caller writes them
+/// back.
 pub fn wipe(contents: &[Contents], block: u64, bytes: &mut [u8]) {
     let begin = block * BLOCK_BYTES;
     for Contents { place: (at, length), .. } in contents {

@@ -24,19 +24,23 @@ pub use contents::Contents;
 pub use output::{OutputError, check_output};
 pub use survey::{Refusal, Survey, open_for_writing};
 
-/// Size of the blocks in which targets are read, in bytes. Every drive accepts reads of this size.
+/// Size and alignment of the blocks in which targets are read, in bytes. Every drive accepts reads of this size.
 pub const BLOCK_BYTES: u64 = 4096;
 
-/// A readable target.
+/// A file or drive that can be read, to find its contents before it is overwritten.
 pub trait Peek {
-    /// Returns the size in bytes.
+    /// Returns the size in bytes; 0 if the size is unknown.
     fn len(&self) -> u64;
 
-    /// Reads `into.len()` bytes from `offset`. All reads are whole blocks of [`BLOCK_BYTES`], except for a last block
-    /// that the end of the target cuts short.
+    /// Reads exactly `into.len()` bytes from byte `offset` on, which must lie within the target. This crate reads one
+    /// block of [`BLOCK_BYTES`] at a time, aligned; the last block is shorter if the end of the target cuts it.
+    ///
+    /// # Errors
+    ///
+    /// The error of the target, if any of the bytes cannot be read.
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// Returns whether the size is zero.
+    /// Returns whether the size is zero or unknown.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

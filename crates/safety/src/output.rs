@@ -11,36 +11,37 @@ use super::usage;
 /// The reason why an output may not be written to a path.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OutputError {
-    /// The path is one of the inputs, under this name or another.
+    /// The path is the same regular file as one of the inputs, under this name or another.
     #[error("{} is the input {} itself; give the output another name", path.display(), input.display())]
     IsInput {
-        /// The output.
+        /// Path of the output.
         path: PathBuf,
-        /// The input.
+        /// Path of the input that is the same file.
         input: PathBuf,
     },
     /// The path is a block device.
     #[error("{} is a block device, not a file; give the output another name", path.display())]
     IsBlockDevice {
-        /// The output.
+        /// Path of the output.
         path: PathBuf,
     },
-    /// The path is a file that is in use.
+    /// The path is a regular file that is in use: as swap, behind a loop device, or locked by another process.
     #[error("{} is in use: {}; give the output another name", path.display(), users.join("; "))]
     InUse {
-        /// The output.
+        /// Path of the output.
         path: PathBuf,
-        /// Users of the file, one clause each.
+        /// Uses of the file, one clause each, such as "it is in use as swap".
         users: Vec<String>,
     },
 }
 
 /// Checks that an output may be written to `path`, and that `path` is not one of `inputs`. Links are followed, and
-/// files are compared by device and inode. A path that does not exist may be written.
+/// files are compared by device and inode number. A path that does not exist may be written. So may any path that is
+/// neither a regular file nor a block device, such as a pipe or a terminal, even if it is an input.
 ///
 /// # Errors
 ///
-/// The first reason why the output may not be written.
+/// The first that applies: [`OutputError::IsInput`], [`OutputError::IsBlockDevice`], [`OutputError::InUse`].
 pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), OutputError> {
     let Ok(facts) = path.metadata() else { return Ok(()) };
     let path = path.to_path_buf();

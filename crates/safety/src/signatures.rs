@@ -34,9 +34,9 @@ const fn labelled(what: &'static str, at: i64, magic: &'static [u8], label_at: u
 const KIB: i64 = 1024;
 const K: u64 = 1024;
 
-/// The signature of an image of an emulated drive.
+/// Magic number at offset 0 of the image file of an emulated drive (`imbrex drive`).
 pub const IMAGE_MAGIC: &[u8; 8] = b"IMBREX\x1a\n";
-/// The signature of a superblock of `imbrex fs`.
+/// Magic number at offset 0 of a device that holds a file system of `imbrex fs`.
 pub const FS_MAGIC: &[u8; 8] = b"imbrexfs";
 
 /// All signatures of this crate.

@@ -14,7 +14,7 @@ use std::path::Path;
 use super::usage::{self, Device};
 use super::{Contents, Peek, contents};
 
-/// Facts about a target before it is written.
+/// Facts about a target (file or block device), gathered before anything is written to it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Survey {
     /// Name of the target, as the user gave it.
@@ -23,11 +23,11 @@ pub struct Survey {
     pub size_bytes: u64,
     /// Whether the target is a block device.
     pub is_block_device: bool,
-    /// Model, serial number and caches of a block device, as pairs of name and value.
+    /// Model, serial number, caches and the like of a block device, as pairs of name and value; empty for a file.
     pub facts: Vec<(&'static str, String)>,
-    /// Users of the target, one clause each.
+    /// Uses of the target, one clause each, such as "sda1 is mounted at /home"; empty if the target is not in use.
     pub users: Vec<String>,
-    /// Contents of the target.
+    /// Signatures and data found on the target; empty if there are none.
     pub contents: Vec<Contents>,
 }
 
@@ -40,25 +40,25 @@ pub enum Refusal {
         users.join("; ")
     )]
     InUse {
-        /// The target.
+        /// Name of the target, as the user gave it.
         name: String,
-        /// Users of the target, one clause each.
+        /// Uses of the target, one clause each, such as "sda1 is mounted at /home".
         users: Vec<String>,
     },
     /// The target has contents, and the user did not allow to replace them.
     #[error("{name} ({size}) holds {}. Nothing was written", listed(contents))]
     Holds {
-        /// The target.
+        /// Name of the target, as the user gave it.
         name: String,
-        /// Size of the target, for people.
+        /// Size of the target as text, such as `1 TiB`.
         size: String,
-        /// Contents of the target.
+        /// Signatures and data found on the target; never empty.
         contents: Vec<Contents>,
     },
 }
 
 impl Refusal {
-    /// Returns advice for the user, if the message does not contain any.
+    /// Returns advice for the user that the message lacks; `None` for [`Refusal::InUse`], whose message has advice.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             Refusal::InUse { .. } => None,
@@ -73,13 +73,22 @@ fn listed(contents: &[Contents]) -> String {
 }
 
 impl Survey {
-    /// Surveys the file or block device behind `file`; `name` is the user's name for it.
+    /// Surveys the file or block device open as `file`: its size, facts, uses and contents. `name` is the user's name
+    /// for the target, which messages show.
+    ///
+    /// # Errors
+    ///
+    /// A failed read of the target, or a block device that `/sys` does not list.
     pub fn of(name: &str, file: &File) -> io::Result<Survey> {
         Survey::with_contents(name, file, contents::found_in_file(file)?)
     }
 
-    /// Surveys the file or block device behind `file`. The caller passes the contents, because a drive with zones
-    /// refuses reads past a write pointer.
+    /// Surveys the file or block device open as `file`, like [`Survey::of`], but with `contents` in place of a search
+    /// for them. This serves zoned drives, which refuse reads past a write pointer.
+    ///
+    /// # Errors
+    ///
+    /// A failed `fstat`, or a block device that `/sys` does not list.
     pub fn with_contents(name: &str, file: &File, contents: Vec<Contents>) -> io::Result<Survey> {
         let facts = file.metadata()?;
         let is_block_device = facts.file_type().is_block_device();
@@ -93,7 +102,8 @@ impl Survey {
         })
     }
 
-    /// Returns the reason why the target must not be written, or `None`. With `force`, the contents may be lost.
+    /// Returns the reason why the target must not be written, or `None` if it may be. Use is always a reason, and comes
+    /// first. Contents are a reason unless `force` is set.
     pub fn refusal(&self, force: bool) -> Option<Refusal> {
         if !self.users.is_empty() {
             return Some(Refusal::InUse { name: self.name.clone(), users: self.users.clone() });
@@ -106,19 +116,20 @@ impl Survey {
         })
     }
 
-    /// Returns whether the user must confirm before the target is written: for block devices and targets with contents.
+    /// Returns whether the user must be asked before the target is written: it is a block device, or has contents.
     pub fn needs_question(&self) -> bool {
         self.is_block_device || !self.contents.is_empty()
     }
 }
 
-/// Opens `path` for reading and writing, with the additional open `flags`. A block device is opened exclusively. The
-/// kernel refuses that while the device is mounted, swapped on, part of another device, or opened exclusively by
-/// another process. It also refuses each of these uses while the descriptor is open.
+/// Opens the existing `path` for reading and writing, with the additional `open(2)` flags `flags`. A block device is
+/// opened exclusively (`O_EXCL`). The kernel refuses that while the device is mounted, swapped on, part of another
+/// device, or opened exclusively by another process. It also refuses each of these uses while the descriptor is open.
 ///
 /// # Errors
 ///
-/// `EBUSY` if the block device is in use; [`busy`] names the users.
+/// `EBUSY` if the block device is in use; [`busy`] names its users. Other errors are those of `stat` and `open`, and
+/// one of kind `Other` if a block device and another kind of file were exchanged under `path` meanwhile.
 pub fn open_for_writing(path: &Path, flags: i32) -> io::Result<File> {
     // O_EXCL without O_CREAT is undefined for a regular file, so the type is checked first. It is checked again on the
     // descriptor.
@@ -131,7 +142,8 @@ pub fn open_for_writing(path: &Path, flags: i32) -> io::Result<File> {
     Ok(file)
 }
 
-/// Returns the refusal for a target that could not be opened because it is opened exclusively elsewhere.
+/// Returns [`Refusal::InUse`] for a target whose opening failed with `EBUSY`, with the users that `/proc` and `/sys`
+/// show. If they show none, a general clause stands in their place.
 pub fn busy(path: &Path) -> Refusal {
     let name = path.display().to_string();
     let users = File::open(path).and_then(|file| usage::users(&file, &[])).unwrap_or_default();

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::Contents;
 
-/// The folders in which the kernel describes itself.
+/// The mount points of procfs and sysfs: `/proc` and `/sys` by default, other folders in tests.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     proc: PathBuf,
@@ -25,17 +25,21 @@ impl Default for Kernel {
     }
 }
 
-/// A block device of this kernel.
+/// A block device (whole disk or partition) that the running kernel lists in sysfs.
 #[derive(Clone, Debug)]
 pub struct Device {
-    /// Name of the device, such as `sda1`.
+    /// Kernel name of the device without `/dev/`, such as `sda1`.
     pub name: String,
     /// The device's folder in sysfs, with all links resolved.
     folder: PathBuf,
 }
 
 impl Device {
-    /// Returns the device with this number.
+    /// Returns the block device with the device number `number` (`st_rdev` of its device file).
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if `/sys/dev/block` has no such device.
     pub fn of(number: u64) -> io::Result<Device> {
         Device::in_kernel(&Kernel::default(), number)
     }
@@ -67,24 +71,28 @@ impl Device {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns the size of a logical sector in bytes.
+    /// Returns the size of a logical sector in bytes; 512 if sysfs does not state the size.
     pub fn sector_bytes(&self) -> u32 {
         self.of_whole("queue/logical_block_size").and_then(|text| text.parse().ok()).unwrap_or(512)
     }
 
-    /// Returns whether the device has zones that must be written in order.
+    /// Returns whether the device, or the disk of a partition, is a host-managed zoned device: sequential zones must be
+    /// written at their write pointers.
     pub fn is_host_managed(&self) -> bool {
         self.of_whole("queue/zoned").is_some_and(|text| text == "host-managed")
     }
 
-    /// Returns the sysfs file that turns the drive's volatile cache on or off; only SCSI and SATA drives have one.
+    /// Returns the path of the sysfs file `cache_type`, which turns the drive's volatile write cache on or off. Returns
+    /// `None` for a device that is not a SCSI or SATA drive.
     pub fn cache_type_file(&self) -> Option<PathBuf> {
         let folder = self.whole_folder().join("device/scsi_disk");
         let entry = fs::read_dir(folder).ok()?.next()?.ok()?;
         Some(entry.path().join("cache_type"))
     }
 
-    /// Returns model, serial number and caches, as pairs of name and value.
+    /// Returns facts for display, as pairs of name and value: model, serial number, firmware, zone model, caches, TRIM,
+    /// rotation. An unknown model or serial number is "unknown"; other unknown values are left out. A partition has the
+    /// facts of its disk.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts = Vec::new();
         let model = [self.of_whole("device/vendor"), self.of_whole("device/model")];
@@ -139,8 +147,14 @@ impl Device {
     }
 }
 
-/// Returns the users of the file or block device behind `file`, one clause each; empty if there are none. `contents`
-/// are the contents of the target: an imported ZFS pool is only found by its name in there.
+/// Returns the uses of the file or block device open as `file`, one clause each; empty if there are none. A use of a
+/// disk's partition, or of a partition's disk, counts. Locks of the calling process do not count. `contents` are the
+/// signatures found on the target: an imported ZFS pool is recognised by the name of the pool in them.
+///
+/// # Errors
+///
+/// A failed `fstat`, or a block device that `/sys` does not list. Other unreadable files of `/proc` and `/sys` count as
+/// empty.
 pub fn users(file: &File, contents: &[Contents]) -> io::Result<Vec<String>> {
     users_in(&Kernel::default(), file, contents)
 }

@@ -6,7 +6,8 @@
 
 use imbrex_disk::SimTime;
 
-/// The busy time of a drive so far.
+/// The busy time of a served drive: the simulated time during which at least one request was in flight. Time with
+/// several requests in flight counts once.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Busy {
     under_way: u64,
@@ -16,7 +17,8 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// Counts the arrival of a request at time `at`.
+    /// Records that a request arrived at simulated time `at`. If no other request is in flight, busy time runs from
+    /// then on; time that was counted already does not count again.
     pub fn begin(&mut self, at: SimTime) {
         if self.under_way == 0 {
             self.counted_to = self.counted_to.max(at);
@@ -24,7 +26,8 @@ impl Busy {
         self.under_way += 1;
     }
 
-    /// Counts the answer to a request at time `end`.
+    /// Records that a request was answered at simulated time `end`, and counts the busy time up to then that was not
+    /// counted yet. Requests may be answered in any order.
     ///
     /// # Panics
     ///
@@ -36,7 +39,7 @@ impl Busy {
         self.counted_to = self.counted_to.max(end);
     }
 
-    /// Returns the busy time so far, in nanoseconds.
+    /// Returns the busy time up to the latest answer, in nanoseconds of simulated time.
     pub fn total_ns(&self) -> u64 {
         self.total_ns
     }

@@ -30,13 +30,14 @@ use std::time::{Duration, Instant};
 /// connections with equal values of this type together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Peer {
-    /// A user of this machine, by user ID.
+    /// A client over a Unix socket: its user ID on this machine.
     User(u32),
-    /// An IPv4 address.
+    /// An IPv4 address, also one that arrived as an IPv4-mapped IPv6 address.
     V4([u8; 4]),
-    /// An IPv6 /64 network: a single customer has 2⁶⁴ addresses.
+    /// An IPv6 /64 network: the first 8 bytes of the address. The host part is ignored, because a single customer has
+    /// 2⁶⁴ addresses.
     V6([u8; 8]),
-    /// A remote side that the kernel does not report.
+    /// A remote side whose user or address the kernel does not report. All such connections count as one peer.
     Unknown,
 }
 
@@ -66,7 +67,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// A connection.
+/// One client of the server, which is one connection: its remote side, its progress and its deadlines.
 pub struct Client {
     number: u64,
     peer: Peer,
@@ -104,22 +105,25 @@ impl Client {
         }
     }
 
-    /// Returns the number of the client. No number is used twice.
+    /// Returns the number of the client: 0 for the first client that the server admitted, then counted up. No number is
+    /// used twice.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Returns the remote side of the connection, to which the limits per peer apply: a user or a network address.
+    /// Returns the remote side of the connection, to which the limits per peer apply: the user of a Unix socket, or the
+    /// network address.
     pub fn peer(&self) -> Peer {
         self.peer
     }
 
-    /// Returns whether the client was cut off.
+    /// Returns whether the client was cut off, that is, whether [`Client::cut`] was called.
     pub fn is_cut(&self) -> bool {
         self.is_cut.load(Ordering::SeqCst)
     }
 
-    /// Shuts the connection down. Returns whether this call was the first to do so.
+    /// Cuts the client off: marks it for good, and shuts its connection down with the function given to
+    /// [`Clients::admit`]. Returns whether this call was the first; a later call has no effect.
     pub fn cut(&self) -> bool {
         let is_first = !self.is_cut.swap(true, Ordering::SeqCst);
         if is_first {
@@ -133,7 +137,8 @@ impl Client {
         self.begun.elapsed().as_millis() as u64 + 1
     }
 
-    /// Sets the deadline for the input that the client has begun to send: `time` from now.
+    /// Sets the deadline for the client's input, such as the next part of a payload, to `time` from now. The first call
+    /// for a request also starts the time that [`Client::busy_for`] returns.
     pub fn receive_within(&self, time: Duration) {
         let now_ms = self.now_ms();
         self.heard_ms.store(now_ms, Ordering::Relaxed);
@@ -142,49 +147,56 @@ impl Client {
         let _ = self.receiving_since_ms.compare_exchange(0, now_ms, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Suspends the deadline for input while the client has to wait for the server.
+    /// Clears the deadline for input while the server makes the client wait, for example for memory. The client still
+    /// counts as sending in [`Client::busy_for`].
     pub fn need_not_send(&self) {
         self.receive_by_ms.store(0, Ordering::Relaxed);
     }
 
-    /// Clears the deadline for input after a whole request has arrived: the client may now be idle.
+    /// Clears the deadline for input, and ends the time of [`Client::busy_for`] for input. Called when a whole request
+    /// has arrived: the client may be idle now.
     pub fn received(&self) {
         self.receive_by_ms.store(0, Ordering::Relaxed);
         self.receiving_since_ms.store(0, Ordering::Relaxed);
     }
 
-    /// Sets the deadline for the client to take some of its reply: `time` from now.
+    /// Sets the deadline for the client to take the next part of its reply to `time` from now. The first call for a
+    /// reply also starts the time that [`Client::busy_for`] returns.
     pub fn send_within(&self, time: Duration) {
         let now_ms = self.now_ms();
         self.send_by_ms.store(now_ms + time.as_millis() as u64, Ordering::Relaxed);
         let _ = self.sending_since_ms.compare_exchange(0, now_ms, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Clears the deadline for output after the client took a part of its reply. The next part gets its own deadline.
+    /// Clears the deadline for output after the client took a part of its reply. The client still counts as taking a
+    /// reply in [`Client::busy_for`]; the next part gets its own deadline.
     pub fn progressed(&self) {
         self.send_by_ms.store(0, Ordering::Relaxed);
     }
 
-    /// Clears the deadline for output after the client took its whole reply.
+    /// Clears the deadline for output, and ends the time of [`Client::busy_for`] for output. Called when the client has
+    /// taken its whole reply.
     pub fn sent(&self) {
         self.progressed();
         self.sending_since_ms.store(0, Ordering::Relaxed);
     }
 
-    /// Returns how long the client has been sending its payload or taking its reply; `None` if it does neither.
+    /// Returns how long the client has been sending its current request or taking its current reply: the longer of the
+    /// two times, if it does both. Returns `None` if it does neither.
     pub fn busy_for(&self) -> Option<Duration> {
         let since = [&self.receiving_since_ms, &self.sending_since_ms].map(|since| since.load(Ordering::Relaxed));
         let earliest = since.into_iter().filter(|&since| since > 0).min()?;
         Some(Duration::from_millis(self.now_ms().saturating_sub(earliest)))
     }
 
-    /// Marks the handshake as finished: the client may be idle from now on.
+    /// Marks the handshake of the client as finished, and clears the deadline for input: the client may be idle from
+    /// now on.
     pub fn finished_handshake(&self) {
         self.has_finished.store(true, Ordering::SeqCst);
         self.received();
     }
 
-    /// Marks that a request of the client was answered without an error.
+    /// Marks that the server answered a request of the client without an error. The mark stays.
     pub fn served(&self) {
         self.has_served.store(true, Ordering::Relaxed);
     }
@@ -195,7 +207,7 @@ impl Client {
         is_past(&self.receive_by_ms) || is_past(&self.send_by_ms)
     }
 
-    /// Returns whether a request of the client was answered without an error.
+    /// Returns whether the server has answered at least one request of the client without an error.
     pub fn has_served(&self) -> bool {
         self.has_served.load(Ordering::Relaxed)
     }
@@ -210,22 +222,25 @@ impl Client {
     }
 }
 
-/// Counts of connections.
+/// Counts of the connections to a server. All but `connections` count from the creation of the list of clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Number of present connections, without those that were cut off.
+    /// Number of connections open now, without those that were cut off and have not ended yet.
     pub connections: u64,
-    /// Number of connections so far, both accepted and turned away.
+    /// Number of connections that clients have opened so far, both admitted and turned away.
     pub came: u64,
-    /// Connections of `came` that were turned away: no place was free, and none could be freed.
+    /// Number of the connections of `came` that were not admitted: no place was free and none could be freed, or too
+    /// many connections that were cut off had not ended yet.
     pub turned_away: u64,
-    /// Number of connections cut off so that a new connection could be admitted.
+    /// Number of connections cut off so that another connection could be admitted in their place.
     pub cut_for_place: u64,
-    /// Connections of `cut_for_place` that had a served request. Their peer held more than its share of the places.
+    /// Number of the connections of `cut_for_place` on which a request had been answered without an error. Their peer
+    /// held more than its share of the places.
     pub cut_though_served: u64,
-    /// Number of connections cut off because they missed a deadline.
+    /// Number of connections cut off because the client missed a deadline for input or output.
     pub cut_late: u64,
-    /// Number of connections cut off because other clients waited for the memory of their payload.
+    /// Number of connections cut off because the client was slow to send or take a payload, while other clients waited
+    /// for the memory of that payload.
     pub cut_for_memory: u64,
 }
 
@@ -237,7 +252,8 @@ struct List {
     next_number: u64,
 }
 
-/// All connections to one server.
+/// The list of all connections to one server, with the limits for admission. A connection that was cut off stays in the
+/// list until [`Clients::left`] is called for it.
 pub struct Clients {
     list: Mutex<List>,
     places: usize,
@@ -246,8 +262,8 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Creates an empty list with `places` places in total and `places_per_peer` for each peer. In addition,
-    /// `leaving_max` clients that were cut off may still be ending.
+    /// Creates an empty list with at most `places` connections in total and `places_per_peer` for each peer. Besides
+    /// these, at most `leaving_max` connections may be in the list that were cut off and have not ended yet.
     pub fn new(places: usize, places_per_peer: usize, leaving_max: usize) -> Clients {
         Clients { list: Mutex::default(), places, places_per_peer, leaving_max }
     }
@@ -256,14 +272,18 @@ impl Clients {
         self.list.lock().expect("no thread panics while it holds the list")
     }
 
-    /// Returns the counts of connections.
+    /// Returns the number of connections open now, and the counts of all connections since the list was created.
     pub fn counts(&self) -> Counts {
         let list = self.lock();
         Counts { connections: list.clients.iter().filter(|client| !client.is_cut()).count() as u64, ..list.counts }
     }
 
-    /// Admits a client of `peer`, for which another client may be cut off. Returns `None` if there is no place and no
-    /// client can be cut off. The new client must finish its handshake within `time`; `shut_down` ends its connection.
+    /// Admits a client of `peer`, for which one other client may be cut off. Returns `None` if the client must be
+    /// turned away: there is no place for it and no client may be cut off for it, or the list is full of clients that
+    /// were cut off ([`Clients::is_crowded`]).
+    ///
+    /// The new client has `time` to finish its handshake. `shut_down` is called once if the client is cut off, and must
+    /// end its connection.
     pub fn admit(
         &self,
         peer: Peer,
@@ -322,37 +342,40 @@ impl Clients {
         })
     }
 
-    /// Cuts off every client that missed its deadline.
+    /// Cuts off every client whose deadline for input or output has passed, and counts those clients.
     pub fn cut_late(&self) {
         let mut list = self.lock();
         let cut = list.clients.iter().filter(|client| client.is_late() && client.cut()).count();
         list.counts.cut_late += cut as u64;
     }
 
-    /// Cuts off a client, because other clients wait for the memory of its payload.
+    /// Cuts off `client`, because other clients wait for the memory of its payload, and counts it in
+    /// [`Counts::cut_for_memory`]. A client that was cut off already is not counted again.
     pub fn cut_for_memory(&self, client: &Client) {
         let mut list = self.lock();
         list.counts.cut_for_memory += u64::from(client.cut());
     }
 
-    /// Cuts off all clients.
+    /// Cuts off all clients, at the end of the server. They are not counted in [`Counts`], and stay in the list until
+    /// they have left.
     pub fn cut_all(&self) {
         for client in &self.lock().clients {
             client.cut();
         }
     }
 
-    /// Removes `client` from the list after its threads have ended.
+    /// Removes `client` from the list, which frees its place. Called after the client's threads have ended.
     pub fn left(&self, client: &Client) {
         self.lock().clients.retain(|other| other.number != client.number);
     }
 
-    /// Returns whether no client can be admitted because too many that were cut off have not ended yet.
+    /// Returns whether the list is full: all places are taken, and so are the extra places for clients that were cut
+    /// off and have not ended yet. Then no client can be admitted.
     pub fn is_crowded(&self) -> bool {
         self.lock().clients.len() >= self.places + self.leaving_max
     }
 
-    /// Returns whether no client is left, not even one that was cut off.
+    /// Returns whether the list is empty: no client is connected, and all that were cut off have ended.
     pub fn is_empty(&self) -> bool {
         self.lock().clients.is_empty()
     }

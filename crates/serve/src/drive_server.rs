@@ -37,15 +37,17 @@ const IDLE_TICK: Duration = Duration::from_millis(50);
 /// Time without requests after which further time counts as idle, for an unpaced drive.
 const IDLE_GRACE: Duration = Duration::from_millis(100);
 
-/// Maximum by which a late answer backdates the next request: about a rotation. Of a longer delay the client may be the cause.
+/// Maximum by which a late answer backdates the next request: about a rotation. Of a longer delay the client may be the
+/// cause.
 const LATENESS_FORGIVEN_MAX: Duration = Duration::from_millis(10);
 
-/// The answer to a request.
+/// The answer of a served drive to one request.
 #[derive(Debug)]
 pub struct Answer {
-    /// The bytes read. For other requests, the request's own buffer, for reuse.
+    /// The bytes read, if the request is a successful read. Otherwise a buffer for reuse, with unspecified contents,
+    /// which may be empty.
     pub buffer: Vec<u8>,
-    /// Whether the request succeeded, or its error.
+    /// `Ok` if the drive carried out the request, otherwise the reason why not.
     pub outcome: Result<(), DeviceError>,
     /// Wall-clock time at which the answer was due: the end of the request at the drive's pace. Without a pace, or if
     /// the drive refused the request, the time at which the answer was made.
@@ -59,8 +61,8 @@ impl Answer {
     }
 }
 
-/// Returns when a request seen at `seen` would have arrived if the previous answer had not been `late`. A client that
-/// waits for its answer sends the next request that much later, and on a disk a millisecond may cost a rotation.
+/// Returns `seen` less `late`, but at most 10 ms earlier. A client that waits for its answer before it sends the next
+/// request sends it later by the lateness of that answer; this function takes the delay out of the arrival time.
 pub fn backdate(seen: Instant, late: Duration) -> Instant {
     seen.checked_sub(late.min(LATENESS_FORGIVEN_MAX)).unwrap_or(seen)
 }
@@ -70,9 +72,10 @@ fn time_after(time: SimTime, quiet: Duration) -> SimTime {
     SimTime(time.0.saturating_add(quiet.saturating_sub(IDLE_GRACE).as_nanos() as u64))
 }
 
-/// Receiver of answers. Called from the pacer's thread, so the implementation must not block.
+/// Receiver of the answers of a paced drive. Called in the pacer's thread, so an implementation must not block.
 pub trait Target: Send + Sync {
-    /// Receives the answer to request `number`.
+    /// Receives the answer to the request that [`DriveServer::submit`] accepted under `number`. Called once for each
+    /// accepted request.
     fn answer(&self, number: u64, answer: Answer);
 }
 
@@ -125,7 +128,8 @@ struct Inner {
     quiet_since: (Instant, SimTime),
 }
 
-/// A served drive.
+/// A served drive: an emulated drive behind a lock, with a thread that advances it in time. Any number of threads may
+/// send it requests.
 pub struct DriveServer {
     inner: Mutex<Inner>,
     wake: Condvar,
@@ -135,29 +139,35 @@ pub struct DriveServer {
     host_file: Option<Arc<HostFile>>,
 }
 
-/// Properties of a drive that protocols report to their clients.
+/// Properties of a served drive that do not change, and that protocols report to their clients.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// Text of the drive, as the user gave it: `PROFILE[+LAYER][:key=value,…]`.
+    /// Specification of the drive, as the user wrote it: `PROFILE[+LAYER][:key=value,…]`.
     pub label: String,
-    /// Capacity in bytes.
+    /// Capacity that clients see, in bytes.
     pub capacity_bytes: u64,
-    /// Bytes of a sector.
+    /// Size of a sector in bytes. Requests must be aligned to it.
     pub sector_bytes: u32,
-    /// Whether writes are refused.
+    /// Whether the drive is served read-only: writes and trims are refused.
     pub read_only: bool,
-    /// Whether trimmed sectors read as zeros.
+    /// Whether trimmed sectors read as zeros until they are written again.
     pub trims_to_zeros: bool,
-    /// Whether the drive has a volatile write cache.
+    /// Whether the drive has a volatile write cache, whose contents are lost without a flush when the power fails.
     pub has_volatile_cache: bool,
-    /// Zones of the drive, if it has any.
+    /// Sizes and limits of the drive's zones; `None` for a drive that is not zoned.
     pub zones: Option<ZonedMode>,
-    /// Whether the drive takes writes anywhere, and the host must know what each write destroys.
+    /// Whether the drive permits writes that destroy data in other sectors, and leaves it to the host to avoid or
+    /// expect this (a caveat disk).
     pub leaves_damage_to_host: bool,
 }
 
 impl DriveServer {
-    /// Starts to serve `drive` at `pace`. The returned thread ends when the front is [stopped](DriveServer::stop).
+    /// Starts to serve `drive` at `pace`, and starts a thread that advances the drive in time. Returns the server and
+    /// that thread, which ends after [`DriveServer::stop`]. With `read_only`, writes and trims are refused.
+    ///
+    /// # Panics
+    ///
+    /// If the thread cannot be started.
     pub fn start(drive: EmulatedDrive, pace: Pace, read_only: bool) -> (Arc<DriveServer>, JoinHandle<()>) {
         let facts = Facts {
             label: drive.drive().label.clone(),
@@ -195,17 +205,18 @@ impl DriveServer {
         (front, thread)
     }
 
-    /// Returns the properties that protocols report to their clients.
+    /// Returns the properties of the drive that do not change, such as its capacity.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// Returns the host's file that holds the drive's image; `None` for a drive in memory.
+    /// Returns the file on the host that stores the drive's image; `None` for a drive in memory.
     pub fn host_file(&self) -> Option<&Arc<HostFile>> {
         self.host_file.as_ref()
     }
 
-    /// Returns whether the drive has no pace, so that requests are served in the caller's thread.
+    /// Returns whether the drive has no pace: [`DriveServer::serve`] answers each request at once, in the caller's
+    /// thread.
     pub fn is_unpaced(&self) -> bool {
         self.clock.pace() == Pace::None
     }
@@ -215,19 +226,22 @@ impl DriveServer {
         self.inner.lock().expect("no thread panics while it holds the drive")
     }
 
-    /// Calls `look` with the drive and its statistics, under the lock.
+    /// Calls `look` with the drive and its statistics, and returns its result. The lock is held meanwhile, so requests
+    /// wait.
     pub fn with<T>(&self, look: impl FnOnce(&mut EmulatedDrive, &mut Statistics) -> T) -> T {
         let mut inner = self.lock();
         let inner = &mut *inner;
         look(&mut inner.drive, &mut inner.statistics)
     }
 
-    /// Returns why the drive has stopped and answers only reads, if its medium failed.
+    /// Returns the reason why the drive has stopped because its medium failed; `None` if it has not. A stopped drive
+    /// answers only reads.
     pub fn trouble(&self) -> Option<String> {
         self.lock().drive.stopped().map(str::to_string)
     }
 
-    /// Returns the current simulated time.
+    /// Returns the current simulated time: that of the wall clock at the drive's pace, or, without a pace, the time
+    /// that the drive has reached.
     pub fn now(&self) -> SimTime {
         match self.clock.pace() {
             Pace::Times(_) => self.clock.at(Instant::now()),
@@ -235,7 +249,9 @@ impl DriveServer {
         }
     }
 
-    /// Serves a request in this thread.
+    /// Serves a request of a drive without a pace in this thread, and returns its answer. Before that, the drive
+    /// advances through the idle time since the previous answer, of which the first 100 ms do not count. A refused
+    /// request has an error as the outcome of its answer.
     ///
     /// # Panics
     ///
@@ -264,13 +280,17 @@ impl DriveServer {
         }
     }
 
-    /// Submits a request that arrived at `arrived` to a paced drive. `accepted` receives the number of the request, and
-    /// `target` receives the answer under this number later. `accepted` is called under the lock of the drive, so it must
-    /// not call the server.
+    /// Submits a request to a paced drive, as having arrived at wall-clock time `arrived`. `accepted` receives the
+    /// number of the request before this function returns. Later the pacer's thread passes the answer, under this
+    /// number, to `target`.
+    ///
+    /// `accepted` is called under the lock of the drive, so it must not call the server. For a drive without a pace, no
+    /// answer would come: use [`DriveServer::serve`].
     ///
     /// # Errors
     ///
-    /// The drive refused the request: it has no number and no answer.
+    /// The drive refused the request, or is served read-only and the request is a write or a trim. Then `accepted` is
+    /// not called, and no answer follows.
     pub fn submit(
         &self,
         io: Io,
@@ -292,8 +312,8 @@ impl DriveServer {
         Ok(())
     }
 
-    /// Serves a request and waits for its answer, at any pace. Must not be called after [`DriveServer::stop`] began: no
-    /// answer would come.
+    /// Serves a request, and waits for its answer, with or without a pace. A refused request has an error as the
+    /// outcome of its answer. Must not be called after [`DriveServer::stop`] began: no answer would come.
     pub fn ask(&self, io: Io) -> Answer {
         if self.is_unpaced() {
             return self.serve(io);
@@ -391,8 +411,17 @@ impl DriveServer {
         self.wake.notify_all();
     }
 
-    /// Ends the service: answers all requests in flight, and writes back the volatile cache. No further requests may be
-    /// submitted.
+    /// Ends the service: waits until all requests in flight are answered, and then shuts the drive down, which writes
+    /// back its volatile cache. `pacer` is the thread that [`DriveServer::start`] returned. No further requests may be
+    /// submitted. A read-only drive is not shut down.
+    ///
+    /// # Errors
+    ///
+    /// The drive cannot be shut down, for example because it had stopped.
+    ///
+    /// # Panics
+    ///
+    /// If the thread panicked.
     pub fn stop(&self, pacer: JoinHandle<()>) -> Result<(), DeviceError> {
         self.begin_stop();
         pacer.join().expect("the pacer does not panic");
@@ -433,8 +462,8 @@ mod tests {
         }
     }
 
-    /// Goal: a caller has the number of a request before the answer. Method: many reads of a fast drive, then reads of a
-    /// stopped drive, which completes them at submission, with refused requests among them.
+    /// Goal: a caller has the number of a request before the answer. Method: many reads of a fast drive, then reads of
+    /// a stopped drive, which completes them at submission, with refused requests among them.
     #[test]
     fn a_caller_has_the_number_before_the_answer() {
         let (front, pacer) = DriveServer::start(small_drive("conventional"), Pace::Times(1e6), false);

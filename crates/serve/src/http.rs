@@ -45,21 +45,22 @@ const REST_MIN: Duration = Duration::from_millis(5);
 /// Time within which a client of the statistics socket must take the text.
 const SOCKET_TIME: Duration = Duration::from_secs(1);
 
-/// Returns whether the server should end; called a few times a second.
+/// A function that returns whether the server should end. The server calls it a few times a second.
 pub type Stop = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// A source of figures: a drive or a file system. Called on the thread of the page.
+/// A source of the figures that are served over HTTP: a drive or a file system. The methods are called in the threads
+/// of the HTTP server and of the statistics socket.
 pub trait Shown: Send + Sync {
-    /// Returns the HTML of the live page; without a page, `/` shows the text.
+    /// Returns the HTML of the live page at `/`. With `None`, `/` shows [`Shown::text`].
     fn page(&self) -> Option<&'static str>;
 
-    /// Returns the data that the page draws, in JSON.
+    /// Returns the data that the live page draws, as JSON; served at `/state.json`.
     fn state(&self) -> String;
 
-    /// Returns the figures for Prometheus, in text format 0.0.4.
+    /// Returns the figures in the Prometheus text format 0.0.4; served at `/metrics`.
     fn metrics(&self) -> String;
 
-    /// Returns the figures for people.
+    /// Returns the figures as plain text for people; served at `/stats` and over the statistics socket.
     fn text(&self) -> String;
 }
 
@@ -73,8 +74,14 @@ struct Page {
     next_look: tokio::sync::Mutex<Instant>,
 }
 
-/// Serves HTTP at `address` until `stop`, within `limits`, under the names of this machine, the address and `names`.
-/// Returns the bound address, in which port 0 is replaced, and the thread.
+/// Serves the figures of `shown` over HTTP at `address` (`HOST:PORT`), in one new thread, until `stop` returns true. A
+/// request is answered only if its `Host` is `localhost`, `127.0.0.1`, `[::1]`, the host of `address`, the IP address
+/// that the client connected to, or one of `names`. Returns the bound address, in which port 0 is replaced by the port
+/// chosen, and the thread.
+///
+/// # Errors
+///
+/// The address cannot be bound, or the thread or its executor cannot be started.
 pub fn start(
     address: &str,
     names: &[String],
@@ -129,7 +136,8 @@ impl Page {
         }
     }
 
-    /// Yields until clients that were cut off have ended, before more are admitted: each needs one turn of the executor to end.
+    /// Yields until clients that were cut off have ended, before more are admitted: each needs one turn of the executor
+    /// to end.
     async fn wait_for_leaving(&self) {
         for _ in 0..self.limits.connections {
             if !self.clients.is_crowded() {
@@ -281,7 +289,13 @@ fn refusal(status: StatusCode, words: String) -> Response<Full<Bytes>> {
     response
 }
 
-/// Serves the text of `/stats` at the Unix socket `path` until `stop`, to one client after the other.
+/// Serves [`Shown::text`] over a Unix socket at `path`, in one new thread, until `stop` returns true. Each client
+/// receives the text once and is disconnected, one client after the other. A client that takes longer than a second may
+/// get only a part.
+///
+/// # Errors
+///
+/// The socket cannot be created, or the thread cannot be started.
 pub fn start_socket(path: &Path, shown: Arc<dyn Shown>, stop: Stop) -> io::Result<JoinHandle<()>> {
     let listener = Socket::bind(path, Access::Usual)?;
     listener.set_nonblocking(true)?;

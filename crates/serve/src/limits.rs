@@ -8,33 +8,41 @@ use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 
-/// Limits for NBD clients.
+/// Limits on the connections, memory and time of the NBD clients of one server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Maximum number of connections, not counting those that were cut off ([`Limits::leaving_max`]).
+    /// Maximum number of connections of all NBD clients, without those that were cut off ([`Limits::leaving_max`]).
     pub connections: usize,
-    /// Maximum number of connections from one address (IPv4), one /64 network (IPv6) or one user (Unix sockets).
+    /// Maximum number of connections from one IPv4 address, one IPv6 /64 network or one user (over Unix sockets),
+    /// without those that were cut off.
     pub connections_per_peer: usize,
-    /// Time for the handshake of a client, TLS included.
+    /// Time for the whole handshake of a client, TLS included, from the start of the connection. Then the client is cut
+    /// off.
     pub handshake_time: Duration,
-    /// Time for a request to arrive after its first byte. Each further [`PAYLOAD_STEP_BYTES`] of a payload has the full
-    /// time again.
+    /// Time for a request to arrive after its first byte. For a write, each [`PAYLOAD_STEP_BYTES`] of the payload has
+    /// the full time again. A client that misses this deadline is cut off.
     pub request_time: Duration,
-    /// A client that takes no part of its replies for this time is cut off.
+    /// Time for a client to take the next part of its reply. A client that takes nothing for this time is cut off.
     pub reply_time: Duration,
-    /// Bytes of payload in memory for all clients together, without [`Limits::payload_bytes_free`] of each connection.
+    /// Maximum number of bytes of payload in memory for all clients together. The first [`Limits::payload_bytes_free`]
+    /// bytes of each connection do not count.
     pub payload_bytes: u64,
-    /// Bytes of payload in memory for the clients of one address, network or user; part of [`Limits::payload_bytes`].
+    /// Maximum number of bytes of payload in memory for the clients of one address, network or user, out of
+    /// [`Limits::payload_bytes`]. The first [`Limits::payload_bytes_free`] bytes of each connection do not count.
     pub payload_bytes_per_peer: u64,
-    /// Bytes of payload that each connection may have without a reservation: enough for small requests.
+    /// Number of bytes of payload that each connection may have in memory without counting against the other limits:
+    /// enough for small requests.
     pub payload_bytes_free: u64,
-    /// While other clients wait for payload memory, a client may take this time to send one payload or to take one reply.
+    /// Time that a client may take to send one payload or to take one reply while other clients wait for payload
+    /// memory. Then the client may be cut off. At other times this limit does not apply.
     pub shortage_time: Duration,
-    /// Bytes of payload per second for all clients that never had a request served, together, without their free bytes.
+    /// Bytes of payload memory per second that all clients without a served request together are granted. Payload
+    /// within the free bytes of a connection does not count.
     pub newcomer_bytes_per_s: u64,
 }
 
-/// Step in bytes in which payload memory is reserved, as the bytes arrive.
+/// Size in bytes of the steps in which memory for the payload of a write is reserved and allocated, as its bytes
+/// arrive.
 pub const PAYLOAD_STEP_BYTES: usize = 1 << 20;
 
 impl Default for Limits {
@@ -55,32 +63,35 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the number of places beyond [`Limits::connections`] for connections that were cut off and whose threads
-    /// have not ended yet. While all places together are taken, a new client waits, for a second at most. Then the
-    /// server turns it away.
+    /// Returns how many connections that were cut off, and whose threads have not ended yet, may exist besides
+    /// [`Limits::connections`]: an eighth of that number, plus one. While all these places are taken, a new client
+    /// waits for at most a second. Then the server turns it away.
     pub fn leaving_max(&self) -> usize {
         self.connections / 8 + 1
     }
 
-    /// Returns the maximum number of threads of NBD clients.
+    /// Returns the maximum number of threads of all NBD clients, including those that were cut off. A connection has
+    /// one thread, one more if the drive is paced, and two more with TLS.
     pub fn threads_max(&self, is_paced: bool, has_tls: bool) -> usize {
         (self.connections + self.leaving_max()) * (1 + usize::from(is_paced) + 2 * usize::from(has_tls))
     }
 }
 
-/// Limits for clients of the live page.
+/// Limits on the connections, memory and time of the HTTP clients of the live page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PageLimits {
-    /// Maximum number of connections.
+    /// Maximum number of simultaneous HTTP connections.
     pub connections: usize,
-    /// Maximum number of connections from one address or network.
+    /// Maximum number of simultaneous HTTP connections from one IPv4 address or one IPv6 /64 network.
     pub connections_per_peer: usize,
-    /// Maximum size in bytes of the head of a request, and of one read; hyper takes no less than 8 KiB.
+    /// Size in bytes of the buffer for the requests of a connection, and thus the maximum size of a request's header.
+    /// Values below 8 KiB count as 8 KiB, the minimum of hyper.
     pub header_bytes: usize,
-    /// Time for the head of a request to arrive, counted from the connection or from the previous answer.
+    /// Time for the header of a request to arrive, from the start of the connection or from the previous answer. Then
+    /// the connection is closed.
     pub header_time: Duration,
-    /// Time from the beginning of a connection until its end, whether busy or idle. A request in progress at the end is
-    /// still answered, if that takes no longer than [`PageLimits::header_time`].
+    /// Time from the start of a connection until the server closes it, busy or idle. A request in progress at that time
+    /// is still answered, if that takes no longer than [`PageLimits::header_time`].
     pub connection_time: Duration,
 }
 

@@ -34,12 +34,13 @@ const LEAVING_TIME: Duration = Duration::from_secs(1);
 /// Bytes of stack of a client's thread: address space, of which a few kilobytes are used.
 const STACK_BYTES: usize = 512 << 10;
 
-/// An address to listen at.
+/// An address at which the server listens. It is parsed from `unix:PATH`, `tcp:PORT` or `tcp:HOST:PORT`, and displayed
+/// as an NBD URI.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
-    /// A Unix socket.
+    /// A Unix socket, by its path.
     Unix(PathBuf),
-    /// Host and port; without a host, this machine only.
+    /// A TCP socket, as `HOST:PORT`. `tcp:PORT` is parsed with the host 127.0.0.1, which only this machine reaches.
     Tcp(String),
 }
 
@@ -88,18 +89,17 @@ impl Drop for Leaving {
     }
 }
 
-/// Handles of the list of a server's clients, and of the memory budget of their payloads. A clone has the same list and
-/// budget.
+/// The list of a server's clients, and the memory budget of their payloads. A clone refers to the same list and budget.
 #[derive(Clone)]
 pub struct Visitors {
-    /// The connected clients.
+    /// The list of the clients that are connected to the server.
     pub clients: Arc<Clients>,
-    /// Memory budget for the payloads of all clients: the bytes reserved now, and the limits.
+    /// The memory budget for the payloads of all clients, which also holds the limits.
     pub payloads: Arc<Payloads>,
 }
 
 impl Visitors {
-    /// Returns an empty list of clients and an unused budget, both bounded by `limits`.
+    /// Creates an empty list of clients and an unused memory budget, both bounded by `limits`.
     pub fn new(limits: Limits) -> Visitors {
         let clients = Clients::new(limits.connections, limits.connections_per_peer, limits.leaving_max());
         let clients = Arc::new(clients);
@@ -108,7 +108,7 @@ impl Visitors {
     }
 }
 
-/// A listening server.
+/// An NBD server that listens at an address. [`Server::run`] serves its clients.
 pub struct Server {
     listener: Listener,
     front: Arc<DriveServer>,
@@ -118,7 +118,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `address` for clients of `front`, within `limits`. With `tls`, clients must use TLS.
+    /// Listens at `address` for clients of the drive `front`, within `limits`. With `tls`, clients must use TLS.
+    /// Clients are served only by [`Server::run`].
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be bound; `AddrInUse` if another process listens there.
     pub fn bind(
         address: &Address,
         front: Arc<DriveServer>,
@@ -128,8 +133,12 @@ impl Server {
         Server::bind_for(address, front, tls, Visitors::new(limits))
     }
 
-    /// Listens like [`Server::bind`], with the list of clients and the budget of `visitors`. The caller keeps a clone
-    /// of `visitors` to report on clients.
+    /// Like [`Server::bind`], but uses the list of clients and the memory budget of `visitors`. The caller keeps a
+    /// clone of `visitors` to report on the clients.
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be bound; `AddrInUse` if another process listens there.
     pub fn bind_for(
         address: &Address,
         front: Arc<DriveServer>,
@@ -144,7 +153,8 @@ impl Server {
         Ok(Server { listener, front, tls: tls.map(Arc::new), clients, payloads })
     }
 
-    /// Returns the port of a TCP listener: with port 0, the system chose one.
+    /// Returns the TCP port at which the server listens: the one that the system chose, if port 0 was requested.
+    /// Returns `None` for a Unix socket.
     pub fn port(&self) -> Option<u16> {
         match &self.listener {
             Listener::Tcp(listener) => listener.local_addr().ok().map(|address| address.port()),
@@ -152,7 +162,13 @@ impl Server {
         }
     }
 
-    /// Serves clients until `should_stop`, which is called a few times a second, returns true. Then ends all connections.
+    /// Serves clients, each in threads of its own, until `should_stop` returns true. `should_stop` is called many times
+    /// a second. Then cuts off all clients, and waits until their threads have ended. An error of one client ends only
+    /// its connection.
+    ///
+    /// # Errors
+    ///
+    /// The listening socket cannot be made non-blocking.
     pub fn run(&self, should_stop: &dyn Fn() -> bool) -> io::Result<()> {
         match &self.listener {
             Listener::Unix(listener) => listener.set_nonblocking(true)?,

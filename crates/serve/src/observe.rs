@@ -22,12 +22,12 @@ use crate::statistics::{KindStatistics, Statistics};
 
 const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
 
-/// The drive whose figures are shown, with its clients.
+/// A served drive whose figures are shown over HTTP and the control socket, with its NBD clients.
 #[derive(Clone)]
 pub struct Observed {
-    /// The drive.
+    /// The served drive.
     pub front: Arc<DriveServer>,
-    /// Its NBD clients and the memory of their payloads; `None` if the drive is not served over NBD.
+    /// The drive's NBD clients and the memory of their payloads; `None` if the drive is not served over NBD.
     pub visitors: Option<Visitors>,
 }
 
@@ -52,7 +52,8 @@ impl Shown for Observed {
     }
 }
 
-/// Returns the figures for people, in one or two lines each.
+/// Returns the figures of the drive, its image and its clients as plain text for people, one or two lines for each
+/// subject.
 pub fn text(observed: &Observed) -> String {
     let front = &observed.front;
     let mut out = front.with(|drive, statistics| {
@@ -203,7 +204,7 @@ fn placement_prometheus(out: &mut String, placement: Placement) {
     }
 }
 
-/// Returns the figures in Prometheus text format, version 0.0.4.
+/// Returns the figures of the drive, its image and its clients in Prometheus text format, version 0.0.4.
 pub fn prometheus(observed: &Observed) -> String {
     let mut out = observed.front.with(|drive, statistics| {
         let mut out = String::new();
@@ -339,7 +340,8 @@ fn medium(out: &mut String, drive: &EmulatedDrive) {
     }
 }
 
-/// Returns the drive's figures as JSON, for the control socket.
+/// Returns the figures of the drive as a JSON object, for the control socket. `image`, `placement` and `is_disk_full`
+/// are null for a drive in memory, and `connections` is null for a drive that is not served over NBD.
 pub fn figures(observed: &Observed) -> Value {
     let front = &observed.front;
     let mut figures = front.with(|drive, statistics| {
@@ -388,13 +390,15 @@ fn operations(statistics: &Statistics) -> Vec<Value> {
     statistics.kinds.iter().map(operation).collect()
 }
 
-/// Returns a warning if the image's file lost its path, or its disk is full.
+/// Returns a warning if the file of the drive's image was removed, renamed or replaced, or if the disk that holds it is
+/// full. Returns `None` if neither is so, or the drive is in memory.
 pub fn displacement(front: &DriveServer) -> Option<String> {
     let file = front.host_file()?;
     file.placement().warning(file.path()).or_else(|| file.full_disk_warning())
 }
 
-/// Returns the state that the live page draws (`imbrex.window/1`).
+/// Returns the JSON object that the live page draws (schema `imbrex.window/1`): figures of the drive, its last seconds,
+/// its bands and its surfaces. The lock is taken several times, so parts may differ in age by some milliseconds.
 pub fn state(front: &DriveServer) -> Value {
     let facts = front.facts().clone();
     let (bands, surfaces) = picture::draw(front);

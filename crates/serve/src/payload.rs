@@ -25,7 +25,8 @@ use crate::clients::{Client, Clients, Peer};
 use crate::limits::Limits;
 use crate::spares::Spares;
 
-/// Maximum memory that one client at a time may have beyond the budget, in bytes: the largest payload of a request.
+/// Number of bytes by which the clients together may exceed [`Limits::payload_bytes`]: the largest payload of one
+/// request. Only one client at a time may use it, so that clients that wait for each other progress.
 pub const OVERDRAFT_BYTES: u64 = imbrex_nbd::PAYLOAD_BYTES_MAX as u64;
 /// Interval at which a waiting client checks whether it was cut off, and whether newcomers may have more.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -56,7 +57,8 @@ struct State {
     next_ticket: u64,
     /// Number of the client that may exceed the budget.
     overdrawn: Option<u64>,
-    /// Bytes that newcomers may have at once, as of `newcomers_at`. Negative after a newcomer got more bytes than were left.
+    /// Bytes that newcomers may have at once, as of `newcomers_at`. Negative after a newcomer got more bytes than were
+    /// left.
     newcomer_bytes: i64,
     newcomers_at: Instant,
 }
@@ -72,7 +74,7 @@ enum Short {
     Newcomers,
 }
 
-/// The memory budget for the payloads of all clients.
+/// The memory budget for the payloads of all clients of a server. Clients take memory from it with [`Claim`]s.
 pub struct Payloads {
     state: Mutex<State>,
     limits: Limits,
@@ -81,7 +83,7 @@ pub struct Payloads {
 }
 
 impl Payloads {
-    /// Creates a budget with `limits` for `clients`.
+    /// Creates an unused budget with `limits`, for the clients in `clients`.
     pub fn new(limits: Limits, clients: Arc<Clients>) -> Payloads {
         let state = State {
             held: BTreeMap::new(),
@@ -102,13 +104,14 @@ impl Payloads {
         self.state.lock().expect("no thread panics while it holds the books")
     }
 
-    /// Returns the bytes held now beyond the free bytes, and the maximum so far.
+    /// Returns the bytes of payload memory held now by all clients, and the maximum of this number so far. The free
+    /// bytes of each connection ([`Limits::payload_bytes_free`]) do not count.
     pub fn used_bytes(&self) -> (u64, u64) {
         let state = self.lock();
         (state.used, state.used_max)
     }
 
-    /// Returns the limits.
+    /// Returns the limits with which the budget was created.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -233,8 +236,9 @@ impl Payloads {
         Some(first)
     }
 
-    /// Renews the rate limit of newcomers, wakes waiting clients that were cut off, and cuts off slow clients that hold
-    /// memory for which others wait. Must be called a few times a second.
+    /// Grants memory to waiting clients as far as the limits now permit. Then wakes the waiting clients that were cut
+    /// off, and cuts off slow clients ([`Limits::shortage_time`]) whose memory others wait for. Must be called a few
+    /// times a second.
     pub fn look_after(&self) {
         let mut state = self.lock();
         self.grant(&mut state);
@@ -255,7 +259,8 @@ impl Payloads {
         }
     }
 
-    /// Cuts off the slowest client of `peer`, if it is slow and clients that were cut off will not return enough memory anyway.
+    /// Cuts off the slowest client of `peer`, if it is slow and clients that were cut off will not return enough memory
+    /// anyway.
     fn cut_slowest(&self, state: &State, peer: Peer, waiting: &Waiting) {
         let holds = |held: &&Held| held.client.peer() == peer && held.bytes > self.limits.payload_bytes_free;
         let holders = || state.held.values().filter(holds);
@@ -310,19 +315,20 @@ fn before_all_is_short(line: &[(u64, Option<Short>)]) -> Option<u64> {
     before.into_iter().find(|(_, short)| short.is_none()).map(|&(ticket, _)| ticket)
 }
 
-/// A client and the budget from which it takes memory.
+/// A client, and the memory budget from which it takes memory for its payloads.
 pub struct Account {
     client: Arc<Client>,
     payloads: Arc<Payloads>,
 }
 
 impl Account {
-    /// Creates the account of `client`.
+    /// Creates an account with which `client` takes memory from `payloads`.
     pub fn new(client: Arc<Client>, payloads: Arc<Payloads>) -> Account {
         Account { client, payloads }
     }
 
-    /// Creates an account for a client that is the only one, with the default limits. No server cuts it off.
+    /// Creates an account for the only client of a budget of its own, with the default limits. No server sees this
+    /// client, so it is never cut off.
     pub fn alone() -> Account {
         let limits = Limits::default();
         let clients = Arc::new(Clients::new(1, 1, 1));
@@ -331,36 +337,37 @@ impl Account {
         Account { client, payloads: Arc::new(Payloads::new(limits, clients)) }
     }
 
-    /// Returns the client.
+    /// Returns the client of this account.
     pub fn client(&self) -> &Arc<Client> {
         &self.client
     }
 
-    /// Returns the limits.
+    /// Returns the limits of the memory budget.
     pub fn limits(&self) -> &Limits {
         self.payloads.limits()
     }
 
-    /// Returns the spare buffers.
+    /// Returns the large buffers that all clients of the budget share for reuse.
     pub fn spares(&self) -> &Spares {
         &self.payloads.spares
     }
 
-    /// Returns a claim that holds no memory yet.
+    /// Returns a claim of this client that holds no memory yet.
     pub fn claim(self: &Arc<Account>) -> Claim {
         Claim { account: self.clone(), bytes: 0 }
     }
 }
 
-/// Memory that one request holds.
+/// Memory for payload that one request holds, in the books of the budget. It is returned to the budget when this value
+/// is dropped. The bytes themselves are allocated elsewhere.
 pub struct Claim {
     account: Arc<Account>,
     bytes: u64,
 }
 
 impl Claim {
-    /// Takes `bytes` more, and waits for the memory if necessary. While the claim waits, the client's deadline to send
-    /// is suspended.
+    /// Takes `bytes` more from the budget, and blocks until they are available. The client's deadline for input is
+    /// cleared meanwhile, and the caller must set it again.
     ///
     /// # Errors
     ///
@@ -374,7 +381,7 @@ impl Claim {
         Ok(())
     }
 
-    /// Returns the account of the client.
+    /// Returns the account of the client for which memory is claimed.
     pub fn account(&self) -> &Arc<Account> {
         &self.account
     }

@@ -17,16 +17,16 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 /// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// The users who may connect.
+/// The users who may connect to a Unix socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// Users whom the `umask` permits.
+    /// All users whom the process's `umask` permits, as for any new file.
     Usual,
-    /// Only the user and root.
+    /// Only root and the user of this process: the socket has mode 0600.
     Owner,
 }
 
-/// A listening socket at a path.
+/// A listening Unix socket at a path. Dropping this value removes the socket file, unless another file has replaced it.
 #[derive(Debug)]
 pub struct Socket {
     listener: UnixListener,
@@ -35,11 +35,12 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Listens at `path`.
+    /// Creates a Unix socket at `path` and listens there. A socket that a dead process left at `path` is replaced.
     ///
     /// # Errors
     ///
-    /// `AddrInUse` if another process listens at `path`, or the file there is not a socket.
+    /// `AddrInUse` if another process listens at `path`, or a file is there that is not a socket. Other errors if the
+    /// socket cannot be created.
     pub fn bind(path: &Path, access: Access) -> io::Result<Socket> {
         let listener = match listen_at(path, access) {
             Err(Errno::ADDRINUSE) => {
@@ -51,7 +52,7 @@ impl Socket {
         Ok(Socket { listener, path: path.into(), identity: identity(path)? })
     }
 
-    /// Returns the path of the socket.
+    /// Returns the path of the socket, as it was given to [`Socket::bind`].
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -90,7 +91,8 @@ fn listen_at(path: &Path, access: Access) -> Result<UnixListener, Errno> {
     Ok(socket.into())
 }
 
-/// Returns whether a process may be listening at `path`. False only if the connection is refused or the path does not exist.
+/// Returns whether a process may be listening at the Unix socket `path`, by trying to connect. False only if the
+/// connection is refused or the path does not exist; true after any other error.
 pub fn is_answered(path: &Path) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let connected = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)

@@ -8,10 +8,10 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-/// Maximum capacity of all kept buffers together, in bytes.
+/// Maximum total capacity of all kept buffers of one [`Spares`], in bytes: 32 MiB.
 pub const SPARE_BYTES_IN_ALL: usize = 32 << 20;
 
-/// Spare buffers of all connections.
+/// Buffers that are kept for reuse by all connections of a server.
 #[derive(Default)]
 pub struct Spares(Mutex<Vec<Vec<u8>>>);
 
@@ -20,14 +20,15 @@ impl Spares {
         self.0.lock().expect("no thread panics while it looks through buffers")
     }
 
-    /// Returns a buffer with a capacity of `bytes` to twice `bytes`, with its old contents; without such a buffer, an empty one.
+    /// Removes a kept buffer with a capacity of `bytes` to twice `bytes` (inclusive), and returns it with its old
+    /// contents and length. Returns a new empty buffer without capacity if none fits.
     pub fn take(&self, bytes: usize) -> Vec<u8> {
         let mut kept = self.lock();
         let found = kept.iter().rposition(|buffer| (bytes..=2 * bytes).contains(&buffer.capacity()));
         found.map_or_else(Vec::new, |index| kept.swap_remove(index))
     }
 
-    /// Keeps a buffer for reuse, or frees it if enough are kept.
+    /// Keeps `buffer` for reuse, or frees it if the kept buffers would then exceed [`SPARE_BYTES_IN_ALL`].
     pub fn keep(&self, buffer: Vec<u8>) {
         let mut kept = self.lock();
         let held: usize = kept.iter().map(Vec::capacity).sum();

@@ -14,44 +14,49 @@ use crate::busy::Busy;
 const DIGITS: u8 = 3;
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Counts and latencies of one kind of request.
+/// Counts and latencies of the completed requests of one kind, such as reads.
 #[derive(Debug)]
 pub struct KindStatistics {
-    /// Name of the kind.
+    /// Name of the kind of request: `read`, `write`, `flush` or `trim`.
     pub name: &'static str,
-    /// Number of completed requests.
+    /// Number of requests of this kind that the drive completed, with or without an error. Requests that it refused at
+    /// submission do not count.
     pub requests: u64,
-    /// Number of completed requests that were answered with an error.
+    /// Number of the requests of `requests` that were completed with an error.
     pub errors: u64,
-    /// Total length of the completed requests in bytes, also of those answered with an error.
+    /// Total length of the requests of `requests` in bytes, also of those completed with an error.
     pub bytes: u64,
-    /// Simulated latency, in nanoseconds.
+    /// Histogram of the latencies of the requests of `requests`: simulated time from arrival to answer, in nanoseconds.
+    /// Values above an hour count as an hour.
     pub latency_ns: Histogram<u64>,
 }
 
-/// Statistics of a drive since it is served.
+/// Statistics of a served drive since the service began.
 #[derive(Debug)]
 pub struct Statistics {
-    /// Statistics of reads, writes, flushes and trims.
+    /// Statistics of reads, writes, flushes and trims, in this order.
     pub kinds: [KindStatistics; 4],
-    /// Lateness of answers, in nanoseconds of the wall clock.
+    /// Histogram of the lateness of answers: how much later than due each answer was given, in nanoseconds of the wall
+    /// clock. Empty without a pace.
     pub lateness_ns: Histogram<u64>,
-    /// Time during which requests were in flight.
+    /// Simulated time during which at least one request was in flight.
     pub busy: Busy,
-    /// Requests that violated the rules of zones, by reason.
+    /// Number of requests that violated the rules of zones, by reason, such as `off-pointer` for a write that does not
+    /// begin at the write pointer.
     pub zone_refusals: BTreeMap<&'static str, u64>,
-    /// Message of the first request that violated the rules of zones.
+    /// Error message of the first request that violated the rules of zones; `None` if there was none.
     pub first_zone_refusal: Option<String>,
-    /// Wall-clock time at which serving began.
+    /// Wall-clock time at which the statistics, and thus the service of the drive, began.
     pub begun: Instant,
-    /// The last minutes, by second, for the live page.
+    /// The last 300 seconds of simulated time in which requests were completed, oldest first. Seconds without a
+    /// completion are left out.
     pub seconds: VecDeque<Second>,
 }
 
-/// Requests that were completed in one second of simulated time.
+/// Figures of the requests that were completed in one second of simulated time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Second {
-    /// Number of the second: the simulated time of the drive in whole seconds.
+    /// Number of the second: the simulated time of the drive, rounded down to whole seconds.
     pub number: u64,
     /// Number of requests completed in this second.
     pub requests: u64,
@@ -78,7 +83,7 @@ impl Default for Statistics {
 }
 
 impl Statistics {
-    /// Returns empty statistics.
+    /// Returns empty statistics that begin now.
     pub fn new() -> Statistics {
         let kind = |name| KindStatistics { name, requests: 0, errors: 0, bytes: 0, latency_ns: histogram() };
         Statistics {
@@ -92,12 +97,18 @@ impl Statistics {
         }
     }
 
-    /// Counts the arrival of a request at the drive.
+    /// Records that the drive accepted a request that arrived at simulated time `at`, for the busy time.
+    /// [`Statistics::completed`] must follow for it.
     pub fn came(&mut self, at: SimTime) {
         self.busy.begin(at);
     }
 
-    /// Counts the completion of a request by the drive.
+    /// Records the completion of a request that [`Statistics::came`] recorded: counts, latency and busy time. A
+    /// violation of the rules of zones is counted as in [`Statistics::refused`].
+    ///
+    /// # Panics
+    ///
+    /// If no recorded request is in flight.
     pub fn completed(&mut self, completion: &Completion) {
         self.busy.answer(completion.end);
         if let Err(error) = &completion.outcome {
@@ -118,7 +129,8 @@ impl Statistics {
         self.count_second(completion.end.0 / 1_000_000_000, latency_ns, completion.length);
     }
 
-    /// Counts a request that was answered with `error`, by reason if the error violates the rules of zones.
+    /// Counts `error` in [`Statistics::zone_refusals`] if it is a violation of the rules of zones. Other errors are not
+    /// counted here.
     pub fn refused(&mut self, error: &DeviceError) {
         let DeviceError::Zone(error) = error else { return };
         let reason = match error {
@@ -148,7 +160,8 @@ impl Statistics {
         second.bytes += bytes;
     }
 
-    /// Records that an answer was given `late` after it was due.
+    /// Records in [`Statistics::lateness_ns`] that an answer was given `late` after it was due, in time of the wall
+    /// clock.
     pub fn answered_late_by(&mut self, late: Duration) {
         self.lateness_ns.saturating_record(late.as_nanos() as u64);
     }

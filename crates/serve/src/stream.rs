@@ -6,17 +6,21 @@ use std::os::unix::net::UnixStream;
 
 use crate::clients::Peer;
 
-/// A connected socket, of Unix or TCP.
+/// A connected stream socket, of Unix or TCP.
 #[derive(Debug)]
 pub enum Stream {
-    /// Unix socket.
+    /// A connected Unix socket.
     Unix(UnixStream),
-    /// TCP socket.
+    /// A connected TCP socket.
     Tcp(TcpStream),
 }
 
 impl Stream {
     /// Returns another handle to the same connection.
+    ///
+    /// # Errors
+    ///
+    /// The file descriptor cannot be duplicated.
     pub fn try_clone(&self) -> io::Result<Stream> {
         Ok(match self {
             Stream::Unix(stream) => Stream::Unix(stream.try_clone()?),
@@ -24,7 +28,8 @@ impl Stream {
         })
     }
 
-    /// Returns the remote side of the connection: the user of a Unix socket, or the address of a TCP socket.
+    /// Returns the remote side of the connection: the user of a Unix socket, or the address of a TCP socket. Returns
+    /// [`Peer::Unknown`] if the kernel does not report it.
     pub fn peer(&self) -> Peer {
         match self {
             Stream::Unix(stream) => rustix::net::sockopt::socket_peercred(stream)
@@ -33,7 +38,8 @@ impl Stream {
         }
     }
 
-    /// Shuts the connection down: a reader then sees the end of the stream.
+    /// Shuts both directions of the connection down, for all of its handles. Readers on both sides then see the end of
+    /// the stream. Errors are ignored: the connection may have ended already.
     pub fn shut_down(&self) {
         // The connection may have ended already.
         let _ = match self {

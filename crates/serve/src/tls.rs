@@ -12,17 +12,17 @@ use rustls::{ServerConfig, ServerConnection};
 
 use crate::stream::Stream;
 
-/// A server certificate, and the requirements for client certificates.
+/// The TLS configuration of a server: its certificate and key, and whether clients must present a certificate.
 #[derive(Debug)]
 pub struct TlsServer {
     config: Arc<ServerConfig>,
 }
 
-/// A certificate or key that cannot be used.
+/// A file with a certificate or key that cannot be used, and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {reason}")]
 pub struct TlsError {
-    /// Path of the file.
+    /// Path of the certificate or key file.
     pub place: String,
     /// Reason why the file cannot be used.
     pub reason: String,
@@ -33,8 +33,12 @@ fn wrong(path: &Path, reason: impl ToString) -> TlsError {
 }
 
 impl TlsServer {
-    /// Reads a certificate chain and its key, both in PEM. With `client_ca`, clients must present a certificate signed
-    /// by that CA.
+    /// Reads a certificate chain and its private key, both in PEM. With `client_ca`, a file of CA certificates in PEM,
+    /// clients must present a certificate signed by one of these CAs.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read, holds no certificate or key in PEM, or the key does not fit the certificate.
     pub fn load(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<TlsServer, TlsError> {
         let chain = certificates(certificate)?;
         let private = PrivateKeyDer::from_pem_file(key).map_err(|error| match error {
@@ -62,8 +66,13 @@ impl TlsServer {
         Ok(TlsServer { config: Arc::new(config) })
     }
 
-    /// Performs the TLS handshake with the client, and returns the unencrypted side of the connection. There is no
-    /// timeout here: the server shuts the connection down when the client misses its deadline.
+    /// Performs the TLS handshake with the client at `stream`, and returns a stream of the unencrypted data. Two new
+    /// threads encrypt and decrypt until the connection ends. There is no timeout here: the server shuts the connection
+    /// down when the client misses its deadline.
+    ///
+    /// # Errors
+    ///
+    /// The handshake fails, or the threads cannot be started.
     pub fn wrap(&self, mut stream: Stream) -> io::Result<Stream> {
         let mut connection = ServerConnection::new(self.config.clone()).map_err(io::Error::other)?;
         connection.complete_io(&mut stream)?;

@@ -62,7 +62,8 @@ impl Write for Conversation<'_> {
     }
 }
 
-/// Returns the properties of the drive in handshakes of this module.
+/// Returns the properties of the drive that [`handshake`] offers: 1 GiB in sectors of 512 bytes, writable, without
+/// zones.
 pub fn facts() -> Facts {
     Facts {
         label: "a drive".into(),
@@ -76,8 +77,13 @@ pub fn facts() -> Facts {
     }
 }
 
-/// Performs a handshake with a client that sends `said`. Returns the bytes that the client received after the greeting,
-/// and how the options ended; `None` if the handshake failed.
+/// Performs the NBD handshake with a client that sends the bytes `said` and then ends. Returns the bytes that the
+/// client received after the greeting, and the outcome of the options; `None` if the handshake failed.
+///
+/// # Panics
+///
+/// If the server misbehaves: a reply is cut short or answers no option of the client, TLS starts although `tls` is not
+/// [`Tls::Required`], or requests begin without a required TLS.
 pub fn handshake(said: &[u8], tls: Tls) -> (Vec<u8>, Option<Ended>) {
     let mut conversation = Conversation::new(said);
     let greeted = greet(&mut conversation);
@@ -105,7 +111,7 @@ fn check_option_replies(told: &[u8], said: &[u8], ended: Option<Ended>) {
     assert!(rest.is_empty() || is_export_name, "{rest:?} is no reply");
 }
 
-/// Returns an option in the form in which a client sends it.
+/// Returns an NBD handshake option with `number` and `data` in the form in which a client sends it.
 pub fn option_bytes(number: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"IHAVEOPT".to_vec();
     bytes.extend_from_slice(&number.to_be_bytes());
@@ -114,7 +120,8 @@ pub fn option_bytes(number: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns a handshake with every option that an honest client sends: the flags, then one element for each option.
+/// Returns the bytes of a correct NBD client's handshake: first the client's flags, then one element for each option
+/// that clients use. Option GO is the last.
 pub fn valid_handshake() -> Vec<Vec<u8>> {
     let named = |rest: &[u8]| [&0u32.to_be_bytes(), rest].concat();
     let context = [&1u32.to_be_bytes()[..], &15u32.to_be_bytes(), b"base:allocation"].concat();
@@ -144,7 +151,11 @@ impl Write for Told {
     }
 }
 
-/// Returns a small drive in memory, `layer` on a toy disk.
+/// Returns a small empty drive in memory: the translation layer `layer` on a toy disk.
+///
+/// # Panics
+///
+/// If no layer has this name.
 pub fn small_drive(layer: &str) -> EmulatedDrive {
     let info = registry::named(layer).expect("it is registered");
     let build = |words: &&str| {
@@ -221,19 +232,30 @@ impl Model {
 /// A pace so fast that answers are due at once, and that an idle second of the drive passes between two answers.
 const FAST: Pace = Pace::Times(1e6);
 
-/// A drive that is served to one client after the other, with its model.
+/// A small drive that is served over NBD to one client after the other, with a simple model of the drive for
+/// comparison.
 pub struct Requests {
     front: Arc<DriveServer>,
     model: Model,
 }
 
 impl Requests {
-    /// Creates a new drive of `layer`, without a pace.
+    /// Creates an empty drive with the translation layer `layer`, served without a pace: one thread reads and answers
+    /// the requests of a client.
+    ///
+    /// # Panics
+    ///
+    /// If no layer has this name.
     pub fn new(layer: &str) -> Requests {
         Requests::at(layer, Pace::None)
     }
 
-    /// Creates a new drive of `layer` with a pace: requests and replies then use several threads.
+    /// Creates an empty drive with the translation layer `layer`, served a million times as fast as real time. Requests
+    /// and replies then use several threads, and replies may come in any order.
+    ///
+    /// # Panics
+    ///
+    /// If no layer has this name.
     pub fn paced(layer: &str) -> Requests {
         Requests::at(layer, FAST)
     }
@@ -250,12 +272,18 @@ impl Requests {
         Requests { front, model }
     }
 
-    /// Returns the capacity of the drive in bytes.
+    /// Returns the capacity of the served drive, in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.front.facts().capacity_bytes
     }
 
-    /// Serves a client that sends the requests `said`. Returns the number of answers.
+    /// Serves a client that sends the bytes `said` after its handshake, with the options in `session`, and then ends.
+    /// Compares the replies, and afterwards the contents of the drive, with the model. Returns the number of requests
+    /// that were answered.
+    ///
+    /// # Panics
+    ///
+    /// If a reply or the contents differ from the model.
     pub fn serve(&mut self, said: &[u8], session: Session) -> usize {
         let told = self.told(said, session);
         self.model.session = session;
@@ -274,7 +302,8 @@ impl Requests {
         std::mem::take(&mut *bytes)
     }
 
-    /// Serves a client that sends over `reader` and receives over `writer`, until it disconnects.
+    /// Serves a client that sends over `reader` and receives over `writer`, until it disconnects. The replies are not
+    /// compared with the model, and changes of the drive make later comparisons fail.
     pub fn serve_live(&self, reader: impl Read, writer: impl Write + Send + 'static) {
         // How the connection ends is not checked.
         let _ = transmission::run(&self.front, &Arc::new(Account::alone()), Session::default(), reader, writer);
@@ -341,7 +370,8 @@ struct Owed {
     expected: Expected,
 }
 
-/// Returns the length of the reply to `owed` at the start of `told`, in bytes; `None` if `told` starts with another reply.
+/// Returns the length of the reply to `owed` at the start of `told`, in bytes; `None` if `told` starts with another
+/// reply.
 fn length_of_reply(told: &[u8], owed: &Owed, session: Session) -> Option<usize> {
     let word = |at: usize| u32::from_be_bytes(told[at..at + 4].try_into().expect("four bytes"));
     assert!(told.len() >= 16, "{told:?} is no whole reply");
@@ -374,7 +404,8 @@ fn length_of_reply(told: &[u8], owed: &Owed, session: Session) -> Option<usize> 
     is_it.then_some(20 + length)
 }
 
-/// Returns a request with its payload in the form in which a client sends it.
+/// Returns an NBD request, followed by its payload, in the form in which a client sends it. `length` need not equal the
+/// size of `payload`, so that faulty requests can be built.
 pub fn request_bytes(flags: u16, number: u16, cookie: u64, offset: u64, length: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = REQUEST_MAGIC.to_be_bytes().to_vec();
     bytes.extend_from_slice(&flags.to_be_bytes());

@@ -18,41 +18,59 @@ use imbrex_trace::TraceError;
 
 use crate::queue::Waiting;
 
-/// A mover of the bytes of a run. Commands are in the drive's sectors.
+/// Moves the bytes of the requests that an engine serves: the engine decides on time and place, the carrier copies.
+/// Commands are in the drive's sectors. Requests are numbered from 0 in the order of the workload.
 pub trait Carrier {
     /// An error that can occur while bytes are moved.
     type Error;
 
-    /// Receives request `number`, which enters the queue as `command`.
+    /// Receives request `number`, which enters the queue as `command`. It is completed later.
     fn entered(&mut self, number: u64, command: &Command);
 
-    /// Receives request `number`, which arrived at `at` and does not fit the drive. The request is answered with
-    /// `reason`, and nothing else is done for it.
+    /// Receives request `number`, which arrived at `at` and is rejected: it has zero length, or ends past the capacity.
+    /// The carrier answers it with `reason`; [`Carrier::complete`] is not called for it.
     fn rejected(&mut self, number: u64, at: SimTime, reason: &'static str);
 
-    /// Copies the data of a write into the volatile cache. The sectors that the write destroys on a caveat disk are
-    /// durably marked before this returns. After an error the cache does not hold the data.
+    /// Copies the data of `command`, the write with request number `number`, into the volatile cache. The sectors that the
+    /// write destroys on a caveat disk are durably marked before this returns.
+    ///
+    /// # Errors
+    ///
+    /// The sectors could not be marked. The cache does not hold the data then. The error is passed to
+    /// [`Carrier::complete`].
     fn absorb(&mut self, number: u64, command: &Command) -> Result<(), Self::Error>;
 
-    /// Reads all data of a read from the volatile cache.
+    /// Reads all data of `command`, the read with request number `number`, from the volatile cache.
     fn read_from_cache(&mut self, number: u64, command: &Command);
 
-    /// Drops the volatile cache's copies of the sectors of `command`, which bypasses the cache and writes or trims
-    /// them.
+    /// Drops the volatile cache's copies of the sectors of `command`, a write that bypasses the cache or a trim.
     fn discard(&mut self, command: &Command);
 
-    /// Moves the data of `plan`, which `layer` has made to serve the requests of `batch`, in order of arrival.
+    /// Moves the data of `plan`, which `layer` has made to serve the requests of `batch` in one operation. The batch
+    /// holds the request that the scheduler chose first, then those that joined it, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// An error is passed to [`Carrier::complete`] of every request of the batch.
     fn serve(&mut self, batch: &[Waiting], plan: &Plan, layer: &dyn Layer) -> Result<(), Self::Error>;
 
-    /// Moves the data of `plan`, which `layer` has made to write these ranges of the volatile cache back. The ranges
-    /// are given as writes.
+    /// Moves the data of `plan`, which `layer` has made to write the ranges `commands` of the volatile cache back to
+    /// the medium. The ranges are given as writes.
+    ///
+    /// # Errors
+    ///
+    /// An error ends the engine's step with [`StepError::Carrier`], because the writes were acknowledged before.
     fn destage(&mut self, commands: &[Command], plan: &Plan, layer: &dyn Layer) -> Result<(), Self::Error>;
 
-    /// Moves the data of `plan`, a phase of background work.
+    /// Moves the data of `plan`, which is one phase of the layer's background work.
+    ///
+    /// # Errors
+    ///
+    /// An error ends the engine's step with [`StepError::Carrier`].
     fn background(&mut self, plan: &Plan) -> Result<(), Self::Error>;
 
-    /// Completes request `number`, which entered at `entry` and is answered at `end`; `outcome` is the result of its
-    /// plan.
+    /// Completes request `number`, which entered the queue at `entry` and is answered at `end`. `outcome` is the result
+    /// of [`Carrier::serve`] for its plan; `Ok` if the volatile cache answered it.
     fn complete(&mut self, number: u64, entry: SimTime, end: SimTime, outcome: Result<(), &Self::Error>);
 }
 
@@ -90,7 +108,7 @@ impl Carrier for Nothing {
     fn complete(&mut self, _number: u64, _entry: SimTime, _end: SimTime, _outcome: Result<(), &Infallible>) {}
 }
 
-/// Reason for which a step of the engine fails.
+/// The reason why a step of the engine failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError<E> {
     /// The workload cannot be read.

@@ -10,28 +10,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::results::{DriveResult, SUMMARY_SCHEMA};
 
-/// Results of one workload on several drives.
+/// Results of one workload on one or more drives: the JSON document of `imbrex simulate`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// Name and version of the format: [`SUMMARY_SCHEMA`].
     pub schema: String,
-    /// Version of the program.
+    /// Version of the program that produced the results.
     pub imbrex: String,
     /// The command line that produced the results, with the program's name first.
     pub command: Vec<String>,
     /// Seed of every random choice.
     pub seed: u64,
-    /// The workload.
+    /// The workload, with the counts of its requests.
     pub workload: WorkloadSummary,
     /// Results of each drive, in the order given. The baseline is at its given position, or last if it was added.
     pub drives: Vec<DriveResult>,
-    /// Notices that a person saw as messages: decisions of the trace reader, drives that grew.
+    /// Notices that the program also printed as messages, such as decisions of the trace reader.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
 
 impl Summary {
-    /// Creates a document of the present schema.
+    /// Creates a document of the schema [`SUMMARY_SCHEMA`] without warnings. `version` is that of the program.
     pub fn new(
         version: &str,
         command: Vec<String>,
@@ -48,7 +48,7 @@ impl Summary {
     ///
     /// # Panics
     ///
-    /// If there is no drive number `index`.
+    /// Panics if there is no drive number `index`.
     pub fn baseline_of(&self, index: usize) -> Option<usize> {
         let label = self.drives[index].compared_with.as_ref()?;
         // A drive that was added as a baseline has precedence over one that was requested under the same name.
@@ -64,14 +64,15 @@ impl Summary {
     }
 }
 
-/// The workload, counted while it was read.
+/// The workload and the counts of its requests. The requests of some generators depend on simulated time; then the
+/// counts are those on the first drive.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct WorkloadSummary {
-    /// File name, or the generator's specification.
+    /// Name of the trace file, or the generator's specification.
     pub name: String,
     /// Name of the trace format, or `generator`.
     pub format: String,
-    /// Requests read.
+    /// Number of requests read from the trace or generator.
     pub requests: u64,
     /// Number of reads.
     pub reads: u64,
@@ -81,34 +82,35 @@ pub struct WorkloadSummary {
     pub flushes: u64,
     /// Number of trims.
     pub trims: u64,
-    /// Bytes to be read.
+    /// Number of bytes that the reads request.
     pub read_bytes: u64,
-    /// Bytes to be written.
+    /// Number of bytes that the writes request.
     pub write_bytes: u64,
-    /// Number of records rejected, by reason.
+    /// Number of records of the trace that were rejected by its reader, by reason.
     pub rejected: BTreeMap<String, u64>,
-    /// Time from the first arrival to the last.
+    /// Time from the first arrival to the last, in nanoseconds of the workload's own time.
     pub span_ns: u64,
-    /// One past the last sector touched, in sectors of 512 bytes.
+    /// Address after the highest sector that a request touches, in sectors of 512 bytes.
     pub lba_end: u64,
-    /// Part of the drives that the workload addresses, if it follows from the drives.
+    /// Part of the drives that a generator addresses, if its size was derived from the drives; `None` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_span: Option<AddressSpan>,
-    /// Digest of the input, in hexadecimal.
+    /// SHA-256 digest of the input, in hexadecimal.
     pub sha256: String,
 }
 
-/// The part of the drives that a generator addresses if its words do not give it in bytes. It is equal for all drives.
+/// The part of the drives that a generator addresses if its specification does not give it in bytes. It is equal for
+/// all drives.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AddressSpan {
-    /// Number of bytes, from the first sector on.
+    /// Size of the part in bytes; it begins at the first sector of each drive.
     pub bytes: u64,
-    /// Text of the drive that sets the number: the smallest.
+    /// Text that names the drive with the smallest capacity, which sets the size.
     pub set_by: String,
 }
 
 impl AddressSpan {
-    /// Returns the sentence for people. `bytes` is the number of bytes as the caller writes it.
+    /// Returns a sentence that tells the user which part is addressed. `bytes` is the size as text, such as `1 TiB`.
     pub fn sentence(&self, bytes: &str) -> String {
         format!(
             "the workload addresses the first {bytes} of each drive: all of {} (size= sets another part)",

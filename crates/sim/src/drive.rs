@@ -11,18 +11,18 @@ use imbrex_layer::parameters::other_form;
 use imbrex_layer::{ConfigError, Layer, Parameters, registry};
 use imbrex_units::quantity;
 
-/// Reason for which a drive cannot be built.
+/// The reason why a drive cannot be built or grown.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// The text that names the drive is wrong.
+    /// The text that names the drive has a wrong form, or the drive cannot grow to the wanted size.
     #[error("drive '{drive}': {reason}")]
     Words {
         /// Text of the drive, as the user gave it.
         drive: String,
-        /// Fault and remedy.
+        /// Text that states the fault and, if possible, how to correct it.
         reason: String,
     },
-    /// The profile is wrong.
+    /// An override makes the profile wrong.
     #[error("drive '{drive}': {source}")]
     Profile {
         /// Text of the drive, as the user gave it.
@@ -30,7 +30,7 @@ pub enum DriveError {
         /// Fault of the profile.
         source: ProfileError,
     },
-    /// The layer or its parameters are wrong.
+    /// The layer does not exist or does not fit the disk, or a parameter of the layer is wrong.
     #[error("drive '{drive}': {source}")]
     Layer {
         /// Text of the drive, as the user gave it.
@@ -45,22 +45,23 @@ pub enum DriveError {
 pub struct DriveSpec {
     /// The text as given.
     pub text: String,
-    /// Profile: a name, or a TOML file.
+    /// Profile: the name of a built-in profile, or the path of a TOML file.
     pub profile: String,
-    /// Layer, if it is not the profile's default.
+    /// Name of the translation layer; `None` if the text names none, which means the profile's default.
     pub layer: Option<String>,
-    /// Overrides of the profile (keys with a dot).
+    /// Overrides of the profile that the text sets: pairs of key and value whose key has a dot.
     pub profile_overrides: Vec<(String, String)>,
-    /// Parameters of the layer that the text sets (keys without a dot).
+    /// Parameters of the layer that the text sets: pairs of key and value whose key has no dot.
     pub parameters: Vec<(String, String)>,
 }
 
 impl DriveSpec {
-    /// Parses `PROFILE[+LAYER][:key=value,…]`.
+    /// Parses `PROFILE[+LAYER][:key=value,…]`. Whether profile, layer and keys exist is not checked here.
     ///
     /// # Errors
     ///
-    /// Returns an error if the profile or the layer is empty, or a setting is not `key=value`.
+    /// [`DriveError::Words`] if the profile or the layer is empty, a setting is not `key=value`, a key is given twice,
+    /// or two keys give the same quantity in different units.
     pub fn parse(text: &str) -> Result<DriveSpec, DriveError> {
         let words = |reason: String| DriveError::Words { drive: text.into(), reason };
         let (head, settings) = match text.split_once(':') {
@@ -109,20 +110,21 @@ fn scaled(amount: u64, sectors: Sectors, capacity: Sectors) -> u128 {
     u128::from(amount) * u128::from(sectors.0) / u128::from(capacity.0.max(1))
 }
 
-/// A drive that is ready to serve.
+/// A simulated drive that is ready to serve: a profile, its disk, and a translation layer over the disk.
 pub struct Drive {
     /// Text of the drive, as the user gave it: `PROFILE[+LAYER][:key=value,…]`. A caller of [`Drive::assemble`] may
     /// give another name.
     pub label: String,
-    /// Profile with overrides applied.
+    /// Profile of the drive, with overrides applied.
     pub profile: Profile,
     /// Disk of the drive.
     pub disk: SharedDisk,
-    /// Layer of the drive.
+    /// Translation layer of the drive, with its state.
     pub layer: Box<dyn Layer>,
-    /// All parameters of the layer, as (key, value): those that the user set, and those with default values.
+    /// All parameters of the layer as pairs of key and value: those set by the user or the profile, and those with
+    /// default values.
     pub parameters: Vec<(String, String)>,
-    /// Host side of the drive: controller, caches, interface.
+    /// Host side of the drive: queue, scheduler, volatile caches and controller times.
     pub host: Host,
 }
 
@@ -133,11 +135,12 @@ impl std::fmt::Debug for Drive {
 }
 
 impl Drive {
-    /// Builds the drive that `spec` names. `profile` is the profile that `spec` names, without the overrides.
+    /// Builds the drive that `spec` names. `profile` is the profile that `spec` names, without the overrides. With the
+    /// layer `conventional`, the disk becomes the conventional disk of like geometry ([`Profile::conventional`]).
     ///
     /// # Errors
     ///
-    /// Returns an error if an override, the layer or a parameter is wrong.
+    /// [`DriveError::Profile`] if an override is wrong; [`DriveError::Layer`] if the layer or a parameter is wrong.
     pub fn build(spec: &DriveSpec, profile: &Profile) -> Result<Drive, DriveError> {
         let profile = profile
             .with(&spec.profile_overrides)
@@ -148,11 +151,12 @@ impl Drive {
         Drive::assemble(&spec.text, profile, &layer, &spec.parameters)
     }
 
-    /// Builds a drive from a profile, the name of a layer, and parameters that override those of the profile.
+    /// Builds a drive from a profile, the name of a layer, and parameters of the layer that override those of the
+    /// profile. `label` is the name of the drive in results and errors.
     ///
     /// # Errors
     ///
-    /// Returns an error if the layer does not exist, does not fit the disk, or a parameter is wrong.
+    /// [`DriveError::Layer`] if the layer does not exist or does not fit the disk, or a parameter is wrong.
     pub fn assemble(
         label: &str,
         profile: Profile,
@@ -178,12 +182,14 @@ impl Drive {
         })
     }
 
-    /// Returns this drive, grown until its layer offers at least `sectors` (of the drive's own size), with the given
-    /// parameters.
+    /// Returns this drive, enlarged until its layer offers the host at least `sectors` sectors of the drive's own size.
+    /// The larger drive is new and empty, and its layer is built with `parameters`. A drive that is large enough is
+    /// returned unchanged.
     ///
     /// # Errors
     ///
-    /// Returns an error if no disk of that size can be laid out.
+    /// [`DriveError::Words`] if no disk of that size can be laid out; [`DriveError::Layer`] if the layer refuses the
+    /// larger disk or a parameter.
     pub fn grown_to(self, sectors: Sectors, parameters: &[(String, String)]) -> Result<Drive, DriveError> {
         let mut drive = self;
         let mut margin = MARGIN_LEAST;
@@ -223,13 +229,13 @@ impl Drive {
         u64::try_from(wanted).ok().map(|wanted| (key.clone(), wanted.to_string()))
     }
 
-    /// Returns the capacity in bytes.
+    /// Returns the capacity that the layer offers to the host, in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.layer.capacity().0 * self.disk.sector_bytes as u64
     }
 
-    /// Returns the capacity divided by that of the conventional drive of like surfaces: density gain × share of sectors
-    /// offered.
+    /// Returns the capacity divided by that of a conventional drive with equally many surfaces: the profile's density
+    /// gain times the share of the physical sectors that the layer offers to the host.
     pub fn capacity_gain(&self) -> f64 {
         self.profile.density_gain * self.layer.capacity().0 as f64 / self.disk.geometry.sectors().0 as f64
     }

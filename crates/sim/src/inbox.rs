@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use imbrex_disk::SimTime;
 use imbrex_trace::{Request, Source, TraceError};
 
-/// Queue of requests that were pushed and that the engine has not taken yet. To the engine an empty inbox is the end of
-/// the workload, but its next step looks again.
+/// A workload that grows while it runs: a queue of requests that the engine has not taken yet. To the engine an empty
+/// inbox is the end of the workload, but its next step reads the inbox again.
 #[derive(Clone, Debug, Default)]
 pub struct Inbox(VecDeque<Request>);
 
 impl Inbox {
-    /// Adds a request at the end.
+    /// Adds a request at the end of the inbox.
     pub fn push(&mut self, request: Request) {
         self.0.push_back(request);
     }

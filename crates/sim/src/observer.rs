@@ -6,12 +6,12 @@ use imbrex_layer::Plan;
 
 use crate::timing::PlanTime;
 
-/// A served request, for `--per-io`.
+/// The times of one completed request, for `--per-io`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IoRecord {
-    /// Number of the request, from 0.
+    /// Number of the request in the workload, counted from 0.
     pub sequence: u64,
-    /// The command.
+    /// The command, in the drive's sectors.
     pub command: Command,
     /// Arrival time stated by the workload; `None` if the workload has no times of its own.
     pub arrival: Option<SimTime>,
@@ -24,30 +24,33 @@ pub struct IoRecord {
     /// Service time by part. If an operation serves several requests, its seek, rotation, transfer and cleaning are
     /// divided among them, so that the sum over all records is the time of the operations.
     pub time: PlanTime,
-    /// Radial position of the head after the service.
+    /// Radial position of the head after the service: a track number, counted from 0 at the outer diameter.
     pub radial_track: u32,
 }
 
-/// An observer of a run.
+/// An observer of a simulation: it receives progress, completed requests and plans, and may stop the workload. It
+/// changes no times.
 pub trait Observer {
-    /// Receives the progress, at intervals. Returns whether to go on; with `false` the workload ends here, and the
-    /// requests that have entered are still served.
+    /// Receives, at intervals, the number of requests read from the workload so far, and the simulated time. Returns
+    /// whether to go on. With `false`, no further request is read, and those already read are still served.
     fn progress(&mut self, _requests: u64, _now: SimTime) -> bool {
         true
     }
 
-    /// Receives a served request, if [`Observer::wants_ios`].
+    /// Receives each request when it completes, if [`Observer::wants_ios`] returns true.
     fn io(&mut self, _record: &IoRecord) {}
 
-    /// Returns whether the engine should call [`Observer::io`].
+    /// Returns whether the engine should call [`Observer::io`]; false by default.
     fn wants_ios(&self) -> bool {
         false
     }
 
-    /// Receives a plan, if [`Observer::wants_plans`].
+    /// Receives each plan of the layer after it was timed, if [`Observer::wants_plans`] returns true. The first
+    /// argument is the time at which the plan began. The commands are those that it serves, the writes of a cache
+    /// write-back, or none for background work.
     fn plan(&mut self, _now: SimTime, _commands: &[Command], _plan: &Plan) {}
 
-    /// Returns whether the engine should call [`Observer::plan`].
+    /// Returns whether the engine should call [`Observer::plan`]; false by default.
     fn wants_plans(&self) -> bool {
         false
     }
@@ -75,7 +78,7 @@ impl<O: Observer + ?Sized> Observer for &mut O {
     }
 }
 
-/// An observer that ignores everything.
+/// An observer that ignores everything and never stops the workload.
 pub struct Unobserved;
 
 impl Observer for Unobserved {}

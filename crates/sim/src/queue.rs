@@ -21,16 +21,16 @@ use crate::overlap_filter::OverlapFilter;
 /// A command in the queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
-    /// The command.
+    /// The command, in the drive's sectors.
     pub command: Command,
     /// Arrival time stated by the workload; `None` if the workload has no times of its own.
     pub arrival: Option<SimTime>,
     /// Simulated time at which the command entered this queue.
     pub entry: SimTime,
-    /// Number of the request in the workload.
+    /// Number of the request in the workload, counted from 0.
     pub sequence: u64,
-    /// Total simulated time that the drive had cleaned when the command entered the queue. Later cleaning stalls the
-    /// command.
+    /// Total simulated time that the drive had spent on cleaning when the command entered the queue. Cleaning after
+    /// that stalls the command.
     pub cleaning_before: SimDuration,
     /// Place of the command's first sectors, as far as they lie on one track, for schedulers that use it. It is stale
     /// if the layer has moved the sectors since, which only makes the scheduler's choice worse.
@@ -41,26 +41,26 @@ pub struct Waiting {
 /// length, such as the zones of a drive with write pointers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ordered {
-    /// First sector of the first run; writes before this sector may pass each other.
+    /// Start of the ordered part of the drive, a multiple of `run`. Writes before this sector may pass each other.
     pub from: Lba,
-    /// Sectors of a run. `from` is a multiple of this length.
+    /// Number of sectors of a run. Runs begin at the multiples of this length.
     pub run: Sectors,
 }
 
 impl Ordered {
-    /// Returns whether both sectors lie in one run.
+    /// Returns whether both sectors lie in the same run; false if either lies before `from`.
     pub fn share(&self, one: Lba, other: Lba) -> bool {
         one >= self.from && other >= self.from && one.0 / self.run.0 == other.0 / self.run.0
     }
 
-    /// Returns the run of `lba`, or `None` if it lies in none.
+    /// Returns the sectors of the run that contains `lba` (exclusive end), or `None` if `lba` lies before `from`.
     pub fn run_of(&self, lba: Lba) -> Option<Range<Lba>> {
         let start = lba.0 / self.run.0 * self.run.0;
         (lba >= self.from).then(|| Lba(start)..Lba(start.saturating_add(self.run.0)))
     }
 }
 
-/// Place of a command in the drive, from its entry into the drive until it is taken out.
+/// Handle of a command that the drive holds, valid from the command's entry into the drive until it is taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slot(u32);
 
@@ -76,7 +76,8 @@ struct Links {
     entry_order: u64,
 }
 
-/// The queue. Its oldest commands are in the drive, where the scheduler sees them; the others wait at the host.
+/// The queue of waiting commands, in order of entry. The oldest ones are in the drive, where the scheduler sees them;
+/// those beyond the drive's depth wait at the host.
 #[derive(Clone, Debug)]
 pub struct Queue {
     /// Commands in the drive, in any order; undefined in a free slot.
@@ -134,7 +135,7 @@ impl Waiting {
 }
 
 impl Queue {
-    /// Creates an empty queue for a drive that takes `drive_depth` commands at once.
+    /// Creates an empty queue for a drive that holds at most `drive_depth` commands at once; 0 counts as 1.
     pub fn new(drive_depth: usize) -> Queue {
         Queue {
             slots: Vec::new(),
@@ -153,12 +154,13 @@ impl Queue {
         }
     }
 
-    /// Keeps writes in order within the runs of `ordered` from now on.
+    /// Keeps writes within one run of `ordered` in order of entry from now on, by [`Queue::hazard`].
     pub fn keep_order_in(&mut self, ordered: Ordered) {
         self.ordered = Some(ordered);
     }
 
-    /// Keeps the index for [`Queue::soonest`] from now on.
+    /// Keeps the index that [`Queue::soonest`] searches, from now on. Has no effect if the rotation model of `disk` is
+    /// not `exact`.
     ///
     /// # Panics
     ///
@@ -168,26 +170,27 @@ impl Queue {
         self.targets = SptfIndex::new(disk).map(|soonest| Targets { soonest, elsewhere: 0 });
     }
 
-    /// Returns the command that the head of `actuator` can begin soonest at `now`. Returns `None` if the index is not
-    /// kept, or a command in the drive has no place on the platters.
+    /// Returns the command in the drive that the head of `actuator` can begin soonest at `now`; the oldest of equal
+    /// ones. Returns `None` if no index is kept, if any command in the drive has no known place on the platters, or if
+    /// the queue is empty.
     #[inline]
     pub fn soonest(&self, actuator: &Actuator, now: SimTime) -> Option<Slot> {
         let targets = self.targets.as_ref().filter(|targets| targets.elsewhere == 0)?;
         targets.soonest.find(actuator, now).map(Slot)
     }
 
-    /// Returns the runs within which writes stay in order, if there are any.
+    /// Returns the runs within which writes stay in order, or `None` if writes may pass each other everywhere.
     pub fn ordered(&self) -> Option<Ordered> {
         self.ordered
     }
 
-    /// Returns whether both commands are writes that must stay in order of arrival.
+    /// Returns whether both commands are writes that begin in the same ordered run, and so must stay in order of entry.
     pub fn keeps_order(&self, one: &Command, other: &Command) -> bool {
         let are_writes = one.operation == Operation::Write && other.operation == Operation::Write;
         are_writes && self.ordered.is_some_and(|ordered| ordered.share(one.lba, other.lba))
     }
 
-    /// Returns the number of waiting commands.
+    /// Returns the number of waiting commands, in the drive and at the host together.
     pub fn len(&self) -> usize {
         self.in_drive_len() + self.at_host.len()
     }
@@ -197,7 +200,7 @@ impl Queue {
         self.oldest == NONE
     }
 
-    /// Adds a command at the end.
+    /// Adds a command at the end of the queue: in the drive if it has room, at the host otherwise.
     pub fn push(&mut self, waiting: Waiting) {
         self.company.add(&waiting.command);
         self.flushes += usize::from(waiting.command.operation == Operation::Flush);
@@ -237,12 +240,12 @@ impl Queue {
         }
     }
 
-    /// Returns the slot of the command that has waited longest.
+    /// Returns the slot of the command that has waited longest, or `None` if the queue is empty.
     pub fn oldest(&self) -> Option<Slot> {
         (self.oldest != NONE).then_some(Slot(self.oldest))
     }
 
-    /// Returns an iterator over all commands, oldest first.
+    /// Returns an iterator over all commands, in the drive and at the host, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Waiting> {
         self.in_drive().map(|slot| self.get(slot)).chain(&self.at_host)
     }
@@ -264,14 +267,14 @@ impl Queue {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns the command in `slot`.
+    /// Returns the command in `slot`, which must not have been taken out.
     #[inline]
     pub fn get(&self, slot: Slot) -> &Waiting {
         &self.slots[slot.0 as usize]
     }
 
-    /// Fills `found` with the slots of the commands in the drive that begin within `sectors`, oldest first. If the
-    /// drive is full, its youngest command is left out.
+    /// Replaces the contents of `found` by the slots of the commands in the drive whose first sector lies in `sectors`
+    /// (exclusive end), oldest first. If the drive is full, its youngest command is left out.
     pub fn beginning_within(&self, sectors: &Range<Lba>, found: &mut Vec<Slot>) {
         found.clear();
         if !self.company.may_begin_within(sectors) {
@@ -289,7 +292,7 @@ impl Queue {
         found.sort_unstable_by_key(|slot| self.links[slot.0 as usize].entry_order);
     }
 
-    /// Takes out the command in `slot`.
+    /// Removes and returns the command in `slot`. The oldest command that waits at the host then enters the drive.
     pub fn take(&mut self, slot: Slot) -> Waiting {
         let (waiting, Links { before, after, .. }) = (*self.get(slot), self.links[slot.0 as usize]);
         match before {
@@ -313,9 +316,10 @@ impl Queue {
         waiting
     }
 
-    /// Returns the oldest command that must be served before the one in `slot`, or `slot` itself if there is none. A
-    /// command waits for an earlier one that overlaps it, unless both read, and for an earlier flush. A flush waits for
-    /// everything before it. If writes are kept in order, the search is repeated for the command found.
+    /// Returns the oldest command in the drive that must be served before the one in `slot`, or `slot` itself if there
+    /// is none. A command waits for an earlier one that overlaps it, unless both read, and for an earlier flush. A
+    /// flush waits for all commands before it. A write also waits for earlier writes with which it stays in order; then
+    /// the search is repeated for the command found.
     pub fn hazard(&self, slot: Slot) -> Slot {
         let mut first = self.conflict(slot).unwrap_or(slot);
         while self.ordered.is_some() {

@@ -13,7 +13,8 @@
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors, SimTime};
 use imbrex_layer::{Medium, Plan, Step, StepOp};
 
-/// The look-ahead of a drive.
+/// The read look-ahead of a drive: after a read, the drive reads the following sectors into its buffer until the buffer
+/// is full or another command moves the head.
 #[derive(Clone, Debug)]
 pub struct ReadAhead {
     sectors_max: u64,
@@ -29,13 +30,16 @@ struct GoingOn {
 }
 
 impl ReadAhead {
-    /// Creates the look-ahead with a buffer of `sectors_max`; zero turns it off.
+    /// Creates the look-ahead with a buffer of `sectors_max` sectors; zero turns it off.
     pub fn new(sectors_max: Sectors) -> ReadAhead {
         ReadAhead { sectors_max: sectors_max.0, going_on: None }
     }
 
-    /// Returns the time at which the drive began to read ahead the sectors that `plan` reads for `commands`, or `None`
-    /// if it did not.
+    /// Returns the time from which on the drive has been reading ahead, if the read `commands` benefits: the end of the
+    /// last read. `plan` is the plan for the read.
+    ///
+    /// Returns `None` unless the read is a single command that continues the last read, possibly after skipped sectors
+    /// of the same run, and ends within the buffer's size after it. The plan must only read the platters.
     pub fn begun(&self, commands: &[Command], plan: &Plan) -> Option<SimTime> {
         let going_on = self.going_on?;
         let [command] = commands else { return None };
@@ -49,7 +53,8 @@ impl ReadAhead {
         (on_the_way && ahead <= self.sectors_max).then_some(going_on.since)
     }
 
-    /// Records that `plan` for `commands` was carried out and ended at `end`.
+    /// Records that `plan` for `commands` was carried out and ended at `end`. If it was a single read from the
+    /// platters, look-ahead begins there; anything else ends it.
     pub fn carried_out(&mut self, commands: &[Command], plan: &Plan, end: SimTime) {
         self.going_on = None;
         if self.sectors_max == 0 {

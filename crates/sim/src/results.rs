@@ -11,25 +11,26 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::counters::Counters;
 use crate::metrics::latency::LatencyHistogram;
 
-/// Name and version of this form of results, as stated in `summary.json`.
+/// Name and version of the format of `summary.json`, which the document states in its field `schema`.
 pub const SUMMARY_SCHEMA: &str = "imbrex.simulate/2";
 
-/// Mean, quantiles and maximum of a set of durations, in nanoseconds.
+/// Mean, quantiles and maximum of a set of durations, in nanoseconds; all 0 if the set is empty. Quantiles may be up to
+/// 0.1 % too high; mean and maximum are exact.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct LatencySummary {
-    /// Mean.
+    /// Mean, in nanoseconds.
     pub mean: u64,
-    /// Median.
+    /// Median, in nanoseconds.
     pub p50: u64,
-    /// 90 % quantile.
+    /// 90 % quantile, in nanoseconds.
     pub p90: u64,
-    /// 99 % quantile.
+    /// 99 % quantile, in nanoseconds.
     pub p99: u64,
-    /// 99.9 % quantile.
+    /// 99.9 % quantile, in nanoseconds.
     pub p999: u64,
-    /// 99.99 % quantile.
+    /// 99.99 % quantile, in nanoseconds.
     pub p9999: u64,
-    /// Maximum.
+    /// Maximum, in nanoseconds.
     pub max: u64,
 }
 
@@ -47,18 +48,18 @@ impl From<&LatencyHistogram> for LatencySummary {
     }
 }
 
-/// Latencies by kind of request.
+/// Latencies of completed requests, by kind of request. A latency is the time from entry into the queue to completion.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct LatencyByOperation {
-    /// Latency of all requests.
+    /// Latency of all requests, flushes and trims included.
     pub all: LatencySummary,
     /// Latency of reads.
     pub read: LatencySummary,
     /// Latency of writes.
     pub write: LatencySummary,
-    /// Time in the queue, over all requests.
+    /// Time from entry into the queue to the start of service, over all requests.
     pub queue: LatencySummary,
-    /// Time in service, over all requests.
+    /// Time from the start of service to completion, over all requests.
     pub service: LatencySummary,
     /// Time from a request's own time in the workload to its entry into the queue, over all requests. It is part of no
     /// latency. 0 if the arrival process does not follow the times of the workload.
@@ -89,15 +90,16 @@ pub struct LatencyRatios {
 /// Service time by part, summed over the run, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct ServiceTime {
-    /// Arm movement.
+    /// Time of arm movement, settling and head switches for host requests, in nanoseconds.
     pub seek: u64,
-    /// Rotational wait.
+    /// Time of rotational wait for host requests, in nanoseconds.
     pub rotation: u64,
-    /// Sectors passing under the head.
+    /// Time in which sectors pass under the head, or are transferred from or to flash, for host requests, in
+    /// nanoseconds.
     pub transfer: u64,
-    /// Controller and bus.
+    /// Time of controller, bus, volatile cache and slow sectors, in nanoseconds.
     pub overhead: u64,
-    /// Cleaning and other work of the layer, in the foreground and in the background.
+    /// Time of cleaning and other work of the layer's own, in the foreground and in the background, in nanoseconds.
     pub cleaning: u64,
 }
 
@@ -108,13 +110,13 @@ pub struct CounterSummary {
     pub reads: u64,
     /// Number of write commands.
     pub writes: u64,
-    /// Blocks read.
+    /// Number of blocks read.
     pub read_blocks: u64,
-    /// Blocks written.
+    /// Number of blocks written.
     pub write_blocks: u64,
-    /// Adjusted reads: pieces of at most 1000 blocks into which the reads are cut.
+    /// Number of adjusted reads: pieces of at most 1000 blocks into which the reads are cut.
     pub adjusted_reads: u64,
-    /// Adjusted writes: pieces of at most 1000 blocks into which the writes are cut.
+    /// Number of adjusted writes: pieces of at most 1000 blocks into which the writes are cut.
     pub adjusted_writes: u64,
 }
 
@@ -131,14 +133,14 @@ impl From<&Counters> for CounterSummary {
     }
 }
 
-/// Windows of time in which completions are counted.
+/// The windows of simulated time in which completions of requests were counted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct WindowSummary {
-    /// Width of a window.
+    /// Width of a window, in nanoseconds.
     pub width_ns: u64,
-    /// Number of windows.
+    /// Number of windows, a last one that the end of the run cuts short included.
     pub count: u64,
-    /// Number of windows without a completion, idle ones among them.
+    /// Number of windows in which no request completed, idle ones included.
     pub zero: u64,
     /// Number of windows in which a request was outstanding at some time.
     #[serde(default)]
@@ -154,17 +156,17 @@ pub struct WindowSummary {
 pub struct CleaningSummary {
     /// Number of cleaning events that began.
     pub events: u64,
-    /// Number of logical sectors that the cleaning events wrote.
+    /// Number of sectors of host data that the cleaning events wrote.
     pub sectors: u64,
     /// Mean duration of a cleaning event: the sum of its phases, in nanoseconds.
     pub mean_ns: u64,
     /// Duration of the longest cleaning event: the sum of its phases, in nanoseconds.
     pub max_ns: u64,
-    /// Longest time for which cleaning stalled a host request.
+    /// Longest time for which cleaning stalled a host request, in nanoseconds.
     pub longest_stall_ns: u64,
 }
 
-/// Results of one drive.
+/// Results of one workload on one drive. Requests of the warm-up are not counted.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DriveResult {
     /// Text of the drive, as given with `--drive`, or the text of a baseline that the program added.
@@ -174,35 +176,35 @@ pub struct DriveResult {
     pub baseline: bool,
     /// Name of the profile.
     pub profile: String,
-    /// Name of the layer.
+    /// Name of the translation layer.
     pub layer: String,
-    /// The layer's parameters, defaults included.
+    /// Parameters of the layer as text, by key, defaults included.
     pub parameters: BTreeMap<String, String>,
     /// Name of the arrival process.
     pub arrival: String,
-    /// Depth of the queue; 0 is unbounded.
+    /// Maximum number of outstanding requests; 0 is unbounded.
     pub queue_depth: u64,
     /// Name of the scheduler.
     pub schedule: String,
-    /// Size of the volatile write cache.
+    /// Size of the volatile write cache in bytes; 0 if it is off.
     pub write_cache_bytes: u64,
-    /// Logical capacity.
+    /// Capacity that the layer offers to the host, in bytes.
     pub capacity_bytes: u64,
-    /// Physical sectors that hold no logical ones, divided by the logical sectors.
+    /// (physical sectors − logical sectors) / logical sectors.
     pub over_provisioning: f64,
-    /// Capacity divided by that of the conventional drive of like surfaces.
+    /// Capacity divided by that of a conventional drive with equally many surfaces.
     pub capacity_gain: f64,
-    /// Requests completed.
+    /// Number of requests completed.
     pub completed: u64,
-    /// Requests rejected, by reason.
+    /// Number of requests that the drive rejected, by reason.
     pub rejected: BTreeMap<String, u64>,
-    /// Simulated time from the first entry to the last completion.
+    /// Simulated time from the start of the run, or the end of the warm-up, to the last completion, in nanoseconds.
     pub duration_ns: u64,
-    /// Duration divided by that of the baseline, if there is one. If requests arrive at times of their own, it says little:
-    /// a drive may answer much later and still end with the workload.
+    /// Duration divided by that of the drive in `compared_with`; `None` if there is none. If requests arrive at times of
+    /// their own, it is near 1 also for a drive that answers much later.
     #[serde(default)]
     pub duration_ratio: Option<f64>,
-    /// The same as `duration_ratio`: its name in `imbrex.simulate/1`.
+    /// Equal to `duration_ratio`, which had this name in `imbrex.simulate/1`.
     pub slowdown: Option<f64>,
     /// Latencies divided by those of the baseline, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -221,71 +223,72 @@ pub struct DriveResult {
     pub compared_requests: Option<u64>,
     /// Latencies by kind of request.
     pub latency_ns: LatencyByOperation,
-    /// Service time by part.
+    /// Service time by part, summed over the run.
     pub service_ns: ServiceTime,
-    /// Counters at the host.
+    /// Counters of the host's reads and writes.
     pub host: CounterSummary,
     /// Counters of the layer's reads and writes on platters and flash together.
     pub medium: CounterSummary,
-    /// Blocks written at the medium, by cause; those of the journal by their contents.
+    /// Number of blocks written at the medium, by cause; those of the journal by their contents. A block is a sector.
     pub medium_write_blocks: BTreeMap<String, u64>,
-    /// Blocks read at the medium, by cause.
+    /// Number of blocks read at the medium, by cause; those of the journal by their contents. A block is a sector.
     pub medium_read_blocks: BTreeMap<String, u64>,
-    /// Write overloading: definition 4 of Cassuto 2010.
+    /// Write overloading: (adjusted writes + adjusted reads at the medium − adjusted reads of the host) / adjusted
+    /// writes of the host (Cassuto 2010, definition 4). 0 if the host wrote nothing.
     pub write_overloading: f64,
-    /// Sectors written at the medium divided by sectors written by the host.
+    /// Sectors written at the medium divided by sectors written by the host; 0 if the host wrote none.
     pub write_amplification: f64,
-    /// Sectors read at the medium divided by sectors read by the host.
+    /// Sectors read at the medium divided by sectors read by the host; 0 if the host read none.
     pub read_amplification: f64,
-    /// Windows of completions.
+    /// Windows of time in which completions were counted.
     pub windows: WindowSummary,
-    /// Statistics of cleaning.
+    /// Statistics of cleaning events.
     pub cleaning: CleaningSummary,
-    /// Bytes of mapping state in memory at the end of the run.
+    /// Size of the layer's mapping state in memory at the end of the run, in bytes.
     pub map_bytes: u64,
-    /// Bytes of mapping state by the paper's formula.
+    /// Size of the layer's mapping state by the formula of the layer's paper, in bytes.
     pub map_bytes_formula: u64,
     /// Result of the integrity check.
     pub integrity: Integrity,
     /// Whether the layer ran in a mode in which a power cut could lose data.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paper_safety: bool,
-    /// Wall-clock time for which this drive ran.
+    /// Wall-clock time that the simulation of this drive took, in seconds.
     pub wall_seconds: f64,
-    /// Requests simulated per second of wall-clock time.
+    /// Number of requests simulated per second of wall-clock time, those of the warm-up included.
     pub requests_per_second: f64,
 }
 
-/// Result of `--check`.
+/// Result of the integrity check (`--check`), and of the check of a host-managed drive's write rules.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Integrity {
-    /// `ok` or `off`.
+    /// `ok` if a check found nothing wrong, `off` if there was none.
     Word(String),
-    /// The first violation.
+    /// The first violation: a fault of the layer destroyed live data.
     Violation {
-        /// Description of the violation.
+        /// Text that describes the first destruction of live data by a plan of the layer.
         violation: String,
-        /// Number of the request that caused the violation, counted from 1.
+        /// Number of requests that had been read from the workload when the violation was found.
         request: u64,
     },
     /// On a host-managed drive: violations of the drive's rules by the host, and damage by the host to its own data.
     RuleBreaks {
-        /// Writes that a real drive of this kind would refuse; the simulation carried them out.
+        /// Number of host writes that a real host-managed drive would refuse; the simulation carried them out.
         rule_breaks: u64,
         /// Sectors, written and not trimmed, that the host's own writes destroyed; not counted without `--check`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         live_sectors_destroyed: Option<u64>,
-        /// Description of the first violation or damage.
+        /// Text that describes the first refused write or destruction of live data by the host, whichever came first.
         first: String,
-        /// Number of the request that had entered last at that time, counted from 1.
+        /// Number of the request, counted from 1, that had entered last when the event described by `first` occurred.
         request: u64,
     },
 }
 
 impl Integrity {
-    /// Creates the result for a host that broke its drive's rules. With `looked_for`, destroyed sectors were counted
-    /// too.
+    /// Creates [`Integrity::RuleBreaks`] for a host that broke the rules of its drive. `looked_for` states whether the
+    /// integrity check ran, and so counted destroyed sectors; if not, their number is left out.
     pub fn of_breaks(breaks: &RuleBreaks, looked_for: bool) -> Integrity {
         Integrity::RuleBreaks {
             rule_breaks: breaks.writes,
@@ -295,12 +298,12 @@ impl Integrity {
         }
     }
 
-    /// Returns the result of a run without check.
+    /// Returns the result of a run without an integrity check: `off`.
     pub fn off() -> Integrity {
         Integrity::Word("off".into())
     }
 
-    /// Returns the result of a check that found nothing wrong.
+    /// Returns the result of an integrity check that found nothing wrong: `ok`.
     pub fn ok() -> Integrity {
         Integrity::Word("ok".into())
     }
@@ -310,7 +313,7 @@ impl Integrity {
         matches!(self, Integrity::Violation { .. })
     }
 
-    /// Returns the number of live sectors that the host's own writes destroyed.
+    /// Returns the number of live sectors that the host's own writes destroyed; 0 if they were not counted.
     pub fn live_sectors_destroyed(&self) -> u64 {
         match self {
             Integrity::RuleBreaks { live_sectors_destroyed, .. } => live_sectors_destroyed.unwrap_or(0),

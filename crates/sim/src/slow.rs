@@ -19,7 +19,7 @@ impl Along for Extra {
     }
 }
 
-/// The slow sectors of a drive.
+/// The slow sectors of a drive: ranges of LBAs in which reads and writes take additional time.
 #[derive(Clone, Debug, Default)]
 pub struct Slow {
     ranges: RunMap<Extra>,
@@ -31,8 +31,8 @@ impl Slow {
         self.ranges.is_empty()
     }
 
-    /// Sets the additional time of commands to `sectors` sectors from `lba` on, in place of earlier settings. A time of
-    /// zero makes the sectors normal again.
+    /// Sets the additional time of reads and writes that touch any of the `sectors` sectors from `lba` on, in place of
+    /// earlier settings for these sectors. A time of zero makes the sectors normal again.
     pub fn set(&mut self, lba: Lba, sectors: Sectors, extra: SimDuration) {
         if extra == SimDuration::ZERO {
             self.ranges.remove(lba.0, sectors.0);
@@ -41,7 +41,8 @@ impl Slow {
         }
     }
 
-    /// Returns the additional time of `commands`, which are served in one operation.
+    /// Returns the additional time of `commands`, which are served in one operation: the sum over its reads and writes.
+    /// Each takes the longest of the times of the sectors that it touches, once.
     pub fn extra(&self, commands: &[Command]) -> SimDuration {
         let accesses =
             commands.iter().filter(|command| matches!(command.operation, Operation::Read | Operation::Write));
@@ -56,7 +57,7 @@ impl Slow {
         longest
     }
 
-    /// Returns the ranges in order: first sector, number of sectors, additional time.
+    /// Returns the slow ranges in order of address: first sector, number of sectors, additional time of a command.
     pub fn iter(&self) -> impl Iterator<Item = (Lba, Sectors, SimDuration)> + '_ {
         self.ranges.iter().map(|(start, length, Extra(time))| (Lba(start), Sectors(length), time))
     }

@@ -8,27 +8,29 @@ use crate::metrics::latency::LatencyHistogram;
 use crate::metrics::windows::Window;
 use crate::results::{CleaningSummary, DriveResult, LatencyByOperation, ServiceTime, WindowSummary};
 
-/// The curves of a run, for the charts. Their size is bounded, however long the run.
+/// The histograms and series of a run, for the charts. Their size is bounded, however long the run is.
 #[derive(Clone, Debug)]
 pub struct DriveSeries {
-    /// Latency of reads.
+    /// Latencies of reads.
     pub reads: LatencyHistogram,
-    /// Latency of writes.
+    /// Latencies of writes.
     pub writes: LatencyHistogram,
-    /// Latency of all requests.
+    /// Latencies of all requests, flushes and trims included.
     pub all: LatencyHistogram,
-    /// Completions over time; each point is `window_ns` wide.
+    /// Completions over time since measuring began; each point is `window_ns` wide.
     pub windows: Vec<Window>,
     /// Width of a point of `windows`, in nanoseconds.
     pub window_ns: u64,
-    /// Path of the head: (simulated time in ns since the start of the run, track counted from the outermost).
+    /// Samples of the path of the head: (simulated time in ns since the start of the run, track counted from 0 at the
+    /// outer diameter).
     pub head: Vec<(u64, u32)>,
-    /// Samples of entries: (number of the request, simulated time of its entry in ns since the start of the run). A
-    /// request has the same number on every drive of one workload.
+    /// Samples of entries into the queue: (number, simulated time in ns since the start of the run). The number counts,
+    /// from 0, the requests that entered since measuring began, without rejected ones.
     pub issues: Vec<(u64, u64)>,
 }
 
-/// Returns the results and curves of `outcome`, which ran under `options` and took `wall_seconds`.
+/// Returns the results and the series of the run that ended with `outcome`. `options` are those of the run, and
+/// `wall_seconds` is the wall-clock time that it took. No baseline is set.
 pub fn summarize(outcome: &Outcome, options: &Options, wall_seconds: f64) -> (DriveResult, DriveSeries) {
     (result(outcome, options, wall_seconds), series(outcome))
 }

@@ -11,28 +11,31 @@ use imbrex_layer::{Cause, GroupKind, Kind, Medium, Phase, Plan, Step, StepOp};
 use crate::metrics::cleaning::CleaningMetrics;
 use crate::metrics::counters::MediumCounters;
 
-/// The time of a plan, by part.
+/// The time that a plan takes on the mechanics, by part. Groups of steps that serve host requests are host groups;
+/// other groups (cleaning, migration, recovery) count as cleaning.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PlanTime {
-    /// From the start to the end of the last host group: the time for which the host waits.
+    /// Time from the start of the plan to the end of its last host group, for which the host waits; `whole` if the plan
+    /// has no host group.
     pub host: SimDuration,
-    /// From the start to the end of the plan.
+    /// Time from the start to the end of the plan.
     pub whole: SimDuration,
-    /// Arm movement in host groups.
+    /// Time of arm movement, settling and head switches in host groups.
     pub seek: SimDuration,
-    /// Rotational wait in host groups.
+    /// Time of rotational wait in host groups.
     pub rotation: SimDuration,
-    /// Sectors passing the head, or accesses to flash, in host groups.
+    /// Time in which sectors pass the head, and time of accesses to flash, in host groups.
     pub transfer: SimDuration,
-    /// Time of other groups.
+    /// Whole time of the groups that are not host groups.
     pub cleaning: SimDuration,
     /// The part of `cleaning` before the end of the last host group.
     pub cleaning_before_host: SimDuration,
 }
 
 impl PlanTime {
-    /// Returns the share of request `number` in the parts of this time, if `of` requests share the plan. The shares of
-    /// all requests add up to the parts.
+    /// Returns the share of request `number`, counted from 0, if `of` requests share the plan: `seek`, `rotation`,
+    /// `transfer` and `cleaning` are divided equally, to the nanosecond, so that all shares add up to the parts. The
+    /// other fields are not divided.
     #[inline]
     pub fn share(&self, number: usize, of: usize) -> PlanTime {
         if of == 1 {
@@ -52,15 +55,15 @@ impl PlanTime {
     }
 }
 
-/// Times plans on the mechanics of a drive, and counts the blocks that they read and write.
+/// Times plans on the mechanics of a drive, and counts the blocks (sectors) that they read and write.
 #[derive(Debug)]
 pub struct Timing {
     actuator: Actuator,
     flash: Option<FlashTimes>,
     moves_pseudo_tracks: bool,
-    /// Reads and writes on platters and flash so far.
+    /// Counters of the reads and writes on platters and flash so far.
     pub counters: MediumCounters,
-    /// Cleaning so far.
+    /// Statistics of cleaning so far.
     pub cleaning: CleaningMetrics,
 }
 
@@ -80,7 +83,8 @@ struct Joined {
 }
 
 impl Timing {
-    /// Creates the timing of `disk`, at rest. `moves_pseudo_tracks` is the layer's answer to the method of that name.
+    /// Creates the timing of `disk`, with the head at the outermost track and all counters 0. `moves_pseudo_tracks`
+    /// says whether the layer migrates data in pseudo-tracks, which the `half` rotation model times differently.
     pub fn new(disk: SharedDisk, moves_pseudo_tracks: bool) -> Timing {
         let flash = disk.flash.map(|flash| FlashTimes {
             read_ns: flash.read_ns,
@@ -96,17 +100,18 @@ impl Timing {
         }
     }
 
-    /// Returns the actuator, which knows the position of the head.
+    /// Returns the actuator, which holds the position of the head.
     pub fn actuator(&self) -> &Actuator {
         &self.actuator
     }
 
-    /// Returns the actuator for changes, such as recording its path.
+    /// Returns a mutable reference to the actuator, for example to record the path of the head.
     pub fn actuator_mut(&mut self) -> &mut Actuator {
         &mut self.actuator
     }
 
-    /// Counts the reads and writes of `plan` without timing them, for plans that are timed elsewhere.
+    /// Adds the reads and writes of `plan` to the counters without timing them, for plans that are timed elsewhere.
+    /// Each step counts as one command.
     pub fn count(&mut self, plan: &Plan) {
         for step in plan.steps.iter().filter(|step| step.is_access()) {
             let direction = direction_of(step);
@@ -115,7 +120,12 @@ impl Timing {
         }
     }
 
-    /// Carries out `plan` from `start` on, and returns its time.
+    /// Carries out `plan` from `start` on: moves the head, adds to the counters, and returns the time that the plan
+    /// takes. Steps of a phase that continue each other count as one command.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a step precedes the plan's first phase, or if a step uses flash and the drive has none.
     pub fn run(&mut self, plan: &Plan, start: SimTime) -> PlanTime {
         let first_step = plan.phases.first().map_or(plan.steps.len(), |phase| phase.first_step as usize);
         assert_eq!(first_step, 0, "steps before the first phase would not be timed:\n{plan:?}");

@@ -8,13 +8,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Result of opening a page in the browser.
+/// Result of opening a page in the headless browser.
 pub struct Visit {
-    /// The document after the scripts have run.
+    /// HTML of the document after its scripts have run.
     pub document: String,
-    /// Lines that the page wrote to the console.
+    /// Lines of the browser's log with messages that the page wrote to the console.
     pub console: Vec<String>,
-    /// Addresses that the page requested, other than the file's own.
+    /// URLs that the browser requested from a network, sorted and each once. URLs of files, `data:` and `chrome:`, and
+    /// those that the browser requests for itself, are left out.
     pub fetched: Vec<String>,
 }
 
@@ -35,7 +36,8 @@ const QUIET: [&str; 13] = [
     "--dump-dom",
 ];
 
-/// Returns the name of the browser, or `None` with a message that the test is skipped.
+/// Returns the name of an installed Chromium or Chrome. If there is none, returns `None` and prints that the test is
+/// skipped.
 pub fn chromium() -> Option<&'static str> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let found = names.into_iter().find(|name| Command::new(name).arg("--version").output().is_ok());
@@ -45,7 +47,12 @@ pub fn chromium() -> Option<&'static str> {
     found
 }
 
-/// Opens `page` in `browser` with the options `extra`.
+/// Opens the HTML text `page` as a file in the headless `browser`, with the additional command-line options `extra`,
+/// and waits until it ends.
+///
+/// # Panics
+///
+/// Panics if the browser does not start or writes no network log.
 pub fn visit(browser: &str, page: &str, extra: &[&str]) -> Visit {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("report.html");
@@ -91,7 +98,7 @@ fn fetched(log: &Path) -> Vec<String> {
 /// Hosts that some versions of the browser contact when they start, for every page.
 const HOUSEKEEPING: [&str; 3] = ["google.com", "googleapis.com", "gvt1.com"];
 
-/// Returns the part of `text` after `begin` and before `end`.
+/// Returns the part of `text` after the first `begin` and before the next `end`, or `None` if either is missing.
 pub fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
     let from = text.find(begin)? + begin.len();
     Some(&text[from..from + text[from..].find(end)?])
@@ -105,8 +112,12 @@ fn drawn_points(path: &str, shape: &str) -> usize {
     }
 }
 
-/// Checks that every series of every chart has as many points in the drawing as in the data, and that there are at
-/// least `charts_min` charts.
+/// Checks the HTML `document` of a report: every series of every chart has as many points in the drawing as in the
+/// data, no chart is empty, and there are at least `charts_min` charts.
+///
+/// # Panics
+///
+/// Panics if a check fails.
 pub fn assert_charts_hold_the_data(document: &str, charts_min: usize) {
     let json = between(document, "id=\"data\">", "</script>").expect("the data");
     let data: Value = serde_json::from_str(json).expect("it is JSON");

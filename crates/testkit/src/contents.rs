@@ -17,12 +17,12 @@ const STAMP_BYTES: usize = 32;
 const BLOCK_BYTES: u64 = 4096;
 const MAGIC: u64 = 0x696d_6272_6578_7465;
 
-/// The contents of a sector, as its writer knows them.
+/// The contents of a sector, as the test that wrote it knows them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Value {
     /// The sector was never written, or was trimmed or zeroed.
     Zeros,
-    /// The bytes of the write with this number; numbers begin with 1.
+    /// The bytes of the write with this number, counted from 1.
     Version(u64),
     /// The sector reads as an error, because the host wrote so close to it that the drive may have destroyed it.
     Unreadable,
@@ -38,16 +38,18 @@ impl fmt::Display for Value {
     }
 }
 
-/// The way in which sectors are filled.
+/// The rule by which the sectors of a write are filled: each stamped sector begins with a stamp of 32 bytes that
+/// identifies the sector and the write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contents {
-    /// Bytes per sector.
+    /// Size of a sector in bytes.
     pub sector_bytes: u32,
     /// Seed of the stamps: a sector stamped with another seed does not match.
     pub seed: u64,
-    /// One 4 KiB block in this many is stamped, in each of its sectors; 1 stamps every block.
+    /// On average, one 4 KiB block in this many is stamped, in each of its sectors; the others are zeros. 1 stamps
+    /// every block.
     pub stamped_in: u64,
-    /// Whether the stamp is repeated over the whole sector; otherwise zeros follow it.
+    /// Whether the stamp is repeated over the whole sector; otherwise zeros follow the stamp.
     pub is_full: bool,
 }
 
@@ -67,7 +69,8 @@ impl Contents {
         bytes
     }
 
-    /// Fills `into` with the contents `value` of the sectors from `first` on.
+    /// Fills `into` with the contents `value` of the sectors from number `first` on. `into` must be whole sectors.
+    /// [`Value::Unreadable`] gives zeros.
     pub fn fill(&self, into: &mut [u8], first: u64, value: Value) {
         for (sector, bytes) in (first..).zip(into.chunks_exact_mut(self.sector_bytes as usize)) {
             bytes.fill(0);
@@ -81,8 +84,8 @@ impl Contents {
         }
     }
 
-    /// Returns whether `bytes`, read from the one sector `sector`, are the contents `value`. Returns false for
-    /// [`Value::Unreadable`].
+    /// Returns whether `bytes`, read from the one sector number `sector`, are exactly the contents `value`. Returns
+    /// false for [`Value::Unreadable`].
     pub fn is(&self, bytes: &[u8], sector: u64, value: Value) -> bool {
         let version = match value {
             Value::Version(version) if self.is_stamped(sector, version) => version,
@@ -94,7 +97,8 @@ impl Contents {
         stamped.chunks_exact(STAMP_BYTES).all(|chunk| chunk == stamp) && is_zeros(zeros)
     }
 
-    /// Returns a description of `bytes` for a report.
+    /// Returns a description of `bytes`, the contents of one sector, for a report: "zeros", the version and the sector
+    /// of its stamp, or bytes of no version.
     pub fn describe(&self, bytes: &[u8]) -> String {
         if is_zeros(bytes) {
             return "zeros".into();
@@ -109,7 +113,7 @@ impl Contents {
     }
 }
 
-/// Returns whether all bytes are 0.
+/// Returns whether all bytes are 0; true for an empty slice.
 pub fn is_zeros(bytes: &[u8]) -> bool {
     let words = bytes.chunks_exact(16);
     let rest = words.remainder().iter().all(|&byte| byte == 0);

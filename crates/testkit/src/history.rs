@@ -14,29 +14,30 @@ use crate::record::Record;
 pub enum Act {
     /// A command that gives sectors a value was sent.
     Begin {
-        /// Sectors of the command.
+        /// Sectors of the command (exclusive end).
         sectors: Range<u64>,
-        /// New value of the sectors.
+        /// Value that the command gives the sectors.
         value: Value,
     },
     /// A command that gives sectors a value was acknowledged.
     Acknowledge {
-        /// Sectors of the command.
+        /// Sectors of the command (exclusive end).
         sectors: Range<u64>,
-        /// New value of the sectors.
+        /// Value that the command gave the sectors.
         value: Value,
         /// Whether the value is durable, so that the sectors can no longer have an older one.
         is_durable: bool,
     },
-    /// A flush was acknowledged.
+    /// A flush was acknowledged: values acknowledged before it was sent are durable.
     Flush {
-        /// Moment at which the flush was sent, from [`Record::flush_begins`].
+        /// Result of [`Record::flush_begins`] from when the flush was sent: the number of writes and trims acknowledged
+        /// until then.
         moment: u64,
     },
 }
 
 impl Act {
-    /// Applies the act to `record`.
+    /// Applies the act to `record`, which changes the allowed values of sectors.
     pub fn apply(&self, record: &mut Record) {
         match self {
             Act::Begin { sectors, value } => record.begin(sectors.clone(), *value),
@@ -46,18 +47,20 @@ impl Act {
     }
 }
 
-/// Acts in order, each with the number of bytes received from the server by then; 0 for acts that only sent something.
+/// The acts of a writer in order, each with the number of bytes received from the server by then. For acts that only
+/// send a command the number is 0.
 #[derive(Clone, Debug, Default)]
 pub struct History(Vec<(Act, u64)>);
 
 impl History {
-    /// Appends an act.
+    /// Appends an act. `received_bytes` is the number of bytes received from the server by then, 0 for a sent command.
     pub fn push(&mut self, act: Act, received_bytes: u64) {
         self.0.push((act, received_bytes));
     }
 
-    /// Applies to `record` the acts from index `next` on, up to the time at which the server had sent `sent_bytes`
-    /// bytes in total. Returns the index of the first act after that time, which is `next` of the following call.
+    /// Applies to `record` the acts from index `next` on, until one whose number of received bytes exceeds
+    /// `sent_bytes`, the bytes that the server had sent in total. Returns the index of that act, or the number of acts:
+    /// the value of `next` for the following call.
     pub fn advance(&self, record: &mut Record, mut next: usize, sent_bytes: u64) -> usize {
         while let Some((act, _)) = self.0.get(next).filter(|(_, received)| *received <= sent_bytes) {
             act.apply(record);

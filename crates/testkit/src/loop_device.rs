@@ -2,12 +2,12 @@
 
 use std::process::{Command, Output};
 
-/// A loop device, detached when dropped.
+/// A loop device, by its path such as `/dev/loop3`; detached when dropped.
 pub struct LoopDevice(pub String);
 
 impl LoopDevice {
-    /// Attaches a loop device to the file `path`. Returns `None`, with a message, if this machine has none or the user
-    /// may not attach one.
+    /// Attaches a free loop device to the file `path`. Returns `None`, and prints that the test is skipped, if
+    /// `losetup` is missing or fails.
     pub fn over(path: &str) -> Option<LoopDevice> {
         match losetup(&["--find", "--show", path]) {
             Ok(output) if output.status.success() => {

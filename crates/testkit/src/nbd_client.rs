@@ -16,27 +16,27 @@ use std::time::Duration;
 
 use crate::patience::PATIENCE;
 
-/// Command: read.
+/// NBD command (`NBD_CMD_READ`): read.
 pub const READ: u16 = 0;
-/// Command: write.
+/// NBD command (`NBD_CMD_WRITE`): write.
 pub const WRITE: u16 = 1;
-/// Command: end the connection; it has no reply.
+/// NBD command (`NBD_CMD_DISC`): end the connection; it has no reply.
 pub const DISCONNECT: u16 = 2;
-/// Command: make all acknowledged writes durable.
+/// NBD command (`NBD_CMD_FLUSH`): make all acknowledged writes durable.
 pub const FLUSH: u16 = 3;
-/// Command: discard the bytes.
+/// NBD command (`NBD_CMD_TRIM`): discard the bytes.
 pub const TRIM: u16 = 4;
-/// Command: write zeros.
+/// NBD command (`NBD_CMD_WRITE_ZEROES`): write zeros.
 pub const WRITE_ZEROES: u16 = 6;
-/// Command: report allocated runs and runs of zeros.
+/// NBD command (`NBD_CMD_BLOCK_STATUS`): report allocated runs and runs of zeros.
 pub const BLOCK_STATUS: u16 = 7;
-/// Flag of a command: the write is durable when it is acknowledged.
+/// NBD command flag (`NBD_CMD_FLAG_FUA`): the write is durable when it is acknowledged.
 pub const FUA: u16 = 1;
-/// Option: end the handshake and begin with requests.
+/// NBD option (`NBD_OPT_GO`): end the handshake and begin with requests.
 pub const GO: u32 = 7;
-/// Option: use structured replies.
+/// NBD option (`NBD_OPT_STRUCTURED_REPLY`): use structured replies.
 pub const STRUCTURED_REPLY: u32 = 8;
-/// Option: select the contexts that BLOCK_STATUS reports.
+/// NBD option (`NBD_OPT_SET_META_CONTEXT`): select the metadata contexts that BLOCK_STATUS reports.
 pub const SET_META_CONTEXT: u32 = 10;
 
 const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
@@ -71,24 +71,24 @@ mod chunk {
 /// A run of bytes with equal status, from an answer to BLOCK_STATUS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// Offset in the export of the run's first byte.
+    /// Offset of the run's first byte in the export, in bytes.
     pub offset: u64,
     /// Length of the run in bytes.
     pub length: u64,
-    /// Flags: 1 for a hole, 2 for bytes that read as zeros; 0 for neither.
+    /// Sum of the flags of `base:allocation`: 1 for a hole (not allocated), 2 for bytes that read as zeros.
     pub flags: u32,
 }
 
-/// The answer to a request.
+/// The server's answer to one request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
     /// Cookie of the request, from [`Client::submit`].
     pub cookie: u64,
-    /// Error number of the protocol; 0 for none.
+    /// Error number of the NBD protocol; 0 for success.
     pub error: u32,
-    /// Bytes that a read returned; empty after an error.
+    /// Bytes that a read returned; empty for other commands and after an error.
     pub data: Vec<u8>,
-    /// Runs that BLOCK_STATUS returned.
+    /// Runs that BLOCK_STATUS returned, in order; empty for other commands.
     pub statuses: Vec<Status>,
 }
 
@@ -102,11 +102,12 @@ struct Asked {
 
 /// A connection to an NBD server.
 pub struct Client {
-    /// The socket, for tests that send requests that no proper client would send.
+    /// The socket of the connection, for tests that send invalid requests.
     pub stream: UnixStream,
-    /// Size of the drive in bytes.
+    /// Size of the export in bytes.
     pub capacity_bytes: u64,
-    /// Bytes received from the server so far, including the handshake.
+    /// Number of bytes of the server's data that were processed so far, including the handshake. Received bytes that
+    /// wait in the client's buffer are not counted.
     pub received_bytes: u64,
     /// Requests in flight, by cookie.
     asked: BTreeMap<u64, Asked>,
@@ -116,12 +117,21 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects with simple replies, and ends the handshake.
+    /// Connects to the Unix socket `socket` with simple replies, and completes the handshake.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the connection or the handshake fails.
     pub fn connect(socket: &Path) -> Client {
         Client::go(Client::greeted(socket), GREETING_BYTES)
     }
 
-    /// Connects with structured replies and `base:allocation` for BLOCK_STATUS, and ends the handshake.
+    /// Connects to the Unix socket `socket` with structured replies and the metadata context `base:allocation`, and
+    /// completes the handshake.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the connection or the handshake fails, or the server lacks either feature.
     pub fn connect_structured(socket: &Path) -> Client {
         let mut stream = Client::greeted(socket);
         send_option(&mut stream, STRUCTURED_REPLY, &[]);
@@ -171,7 +181,12 @@ impl Client {
         }
     }
 
-    /// Connects, and exchanges the greeting.
+    /// Connects to the Unix socket `socket`, receives the greeting and sends the client flags. Options of the handshake
+    /// may follow.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the connection fails or the greeting is wrong.
     pub fn greeted(socket: &Path) -> UnixStream {
         let mut stream = UnixStream::connect(socket).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
@@ -182,7 +197,12 @@ impl Client {
         stream
     }
 
-    /// Sends a request. Returns the cookie that its answer from [`Client::next_answer`] will have.
+    /// Sends a request, without waiting for its answer. `offset` and `length` are in bytes; `payload` is the data of a
+    /// write. Returns the cookie that the answer from [`Client::next_answer`] will have.
+    ///
+    /// # Errors
+    ///
+    /// An I/O error if the connection is closed.
     pub fn submit(&mut self, command: u16, flags: u16, offset: u64, length: u32, payload: &[u8]) -> io::Result<u64> {
         let cookie = self.next_cookie;
         self.next_cookie += 1;
@@ -191,12 +211,20 @@ impl Client {
         Ok(cookie)
     }
 
-    /// Returns the number of requests in flight.
+    /// Returns the number of requests of [`Client::submit`] that are not answered yet.
     pub fn in_flight(&self) -> usize {
         self.asked.len()
     }
 
-    /// Returns the next answer to a submitted request, in the order in which the server sends them.
+    /// Waits for the next answer to a request of [`Client::submit`], in the order in which the server sends them.
+    ///
+    /// # Errors
+    ///
+    /// An I/O error if the connection is closed, or no answer comes within [`PATIENCE`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if the server violates the protocol.
     pub fn next_answer(&mut self) -> io::Result<Answer> {
         let mut magic = [0; 4];
         self.take(&mut magic)?;
@@ -252,7 +280,12 @@ impl Client {
         }
     }
 
-    /// Sends a request with the caller's cookie; an error means that the connection is closed.
+    /// Sends a request with the caller's cookie. Its answer must be received by [`Client::reply`], not by
+    /// [`Client::next_answer`].
+    ///
+    /// # Errors
+    ///
+    /// An I/O error if the connection is closed.
     pub fn send(
         &mut self,
         command: u16,
@@ -297,8 +330,12 @@ impl Client {
         Ok(())
     }
 
-    /// Returns cookie and error of the next simple reply to a request of [`Client::send`]. The data of a read remain to
-    /// be received.
+    /// Receives the header of the next simple reply to a request of [`Client::send`], and returns its cookie and its
+    /// error number (0 for success). The data of a read remain to be received.
+    ///
+    /// # Errors
+    ///
+    /// An I/O error if the connection is closed.
     pub fn reply(&mut self) -> io::Result<(u64, u32)> {
         let mut bytes = [0; 16];
         self.take(&mut bytes)?;
@@ -306,7 +343,12 @@ impl Client {
         Ok((big_u64(&bytes[8..]), big_u32(&bytes[4..8])))
     }
 
-    /// Sends one request, with no other in flight, and returns its answer.
+    /// Sends one request and waits for its answer; no other request may be in flight. An error number of the protocol
+    /// is part of the answer.
+    ///
+    /// # Errors
+    ///
+    /// An I/O error if the connection is closed.
     pub fn call(&mut self, command: u16, flags: u16, offset: u64, length: u32, payload: &[u8]) -> io::Result<Answer> {
         let cookie = self.submit(command, flags, offset, length, payload)?;
         let answer = self.next_answer()?;
@@ -314,8 +356,12 @@ impl Client {
         Ok(answer)
     }
 
-    /// Sends one request and returns its error number; panics if the connection is closed. The data of a read remain to
-    /// be received.
+    /// Sends one request, waits for its simple reply, and returns its error number (0 for success). No other request
+    /// may be in flight. The data of a read remain to be received.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the connection is closed.
     pub fn ask(&mut self, command: u16, flags: u16, offset: u64, length: u32, payload: &[u8]) -> u32 {
         self.send(command, flags, 77, offset, length, payload).expect("the server takes requests");
         let (cookie, error) = self.reply().expect("the server answers");
@@ -323,18 +369,36 @@ impl Client {
         error
     }
 
-    /// Reads `length` bytes from `offset`; an error is the protocol's number.
+    /// Reads `length` bytes from byte `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// The error number of the NBD protocol.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the connection is closed.
     pub fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
         let answer = self.call(READ, 0, offset, length, &[]).expect("the server answers");
         if answer.error == 0 { Ok(answer.data) } else { Err(answer.error) }
     }
 
-    /// Writes `bytes` at `offset`. Returns the protocol's error number, 0 for none.
+    /// Writes `bytes` at byte `offset`, without FUA. Returns the error number of the NBD protocol, 0 for success. The
+    /// connection must use simple replies.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> u32 {
         self.ask(WRITE, 0, offset, bytes.len() as u32, bytes)
     }
 
-    /// Returns the allocation of a run of bytes. The connection must use structured replies.
+    /// Returns the allocation status of the `length` bytes from byte `offset` on, by BLOCK_STATUS. The runs may cover
+    /// less. The connection must use structured replies.
+    ///
+    /// # Errors
+    ///
+    /// The error number of the NBD protocol.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the connection is closed.
     pub fn statuses(&mut self, offset: u64, length: u32) -> Result<Vec<Status>, u32> {
         let answer = self.call(BLOCK_STATUS, 0, offset, length, &[]).expect("the server answers");
         if answer.error == 0 { Ok(answer.statuses) } else { Err(answer.error) }
@@ -373,7 +437,7 @@ fn big_u64(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(bytes.try_into().expect("eight bytes"))
 }
 
-/// Returns the bytes of a request's header.
+/// Returns the 28 bytes of the header of an NBD request. `offset` and `length` are in bytes.
 pub fn request(command: u16, flags: u16, cookie: u64, offset: u64, length: u32) -> [u8; 28] {
     let mut bytes = [0; 28];
     bytes[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
@@ -385,7 +449,7 @@ pub fn request(command: u16, flags: u16, cookie: u64, offset: u64, length: u32) 
     bytes
 }
 
-/// Sends an option of the handshake.
+/// Sends the option number `number` with `data` in the handshake. Panics if the connection is closed.
 pub fn send_option(stream: &mut impl Write, number: u32, data: &[u8]) {
     let mut bytes = b"IHAVEOPT".to_vec();
     bytes.extend_from_slice(&number.to_be_bytes());
@@ -394,7 +458,8 @@ pub fn send_option(stream: &mut impl Write, number: u32, data: &[u8]) {
     stream.write_all(&bytes).expect("the server takes options");
 }
 
-/// Returns kind and data of the next answer to an option, or `None` if the server has closed the connection.
+/// Receives the next reply to an option of the handshake. Returns its type number and its data, or `None` if the server
+/// has closed the connection.
 pub fn option_reply(stream: &mut impl Read) -> Option<(u32, Vec<u8>)> {
     let mut head = [0; OPTION_HEAD_BYTES as usize];
     stream.read_exact(&mut head).ok()?;
@@ -404,7 +469,8 @@ pub fn option_reply(stream: &mut impl Read) -> Option<(u32, Vec<u8>)> {
     Some((big_u32(&head[12..16]), data))
 }
 
-/// Returns whether the server has closed the connection. Reads from the connection to find out.
+/// Reads from the connection, and returns whether that gives an end of file or an error. If the server sends data
+/// instead, up to 64 bytes of them are lost.
 pub fn is_closed(stream: &mut impl Read) -> bool {
     matches!(stream.read(&mut [0; 64]), Ok(0) | Err(_))
 }

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 /// Maximum time that a test waits for anything. The limit is no test of speed; it only ends tests that hang.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Waits until `happened` returns a value, and returns that value.
+/// Calls `happened` every 5 ms until it returns a value, and returns that value. `what` names the event in the panic
+/// message.
 ///
 /// # Panics
 ///
-/// After [`PATIENCE`].
+/// Panics if [`PATIENCE`] passes without a value.
 pub fn until<T>(what: &str, mut happened: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {

@@ -7,18 +7,18 @@ use serde_json::Value;
 
 use crate::zones::Zone;
 
-/// Path of the program under test.
+/// The program under test (`imbrex`), by its path.
 #[derive(Clone, Debug)]
 pub struct Program(PathBuf);
 
-/// Result of `imbrex drive check` on an image.
+/// Result of `imbrex drive check --json` on an image.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Checked {
-    /// Exit code: 0 whole, 3 damage, 1 unusable.
+    /// Exit code: 0 for a whole image, 3 for damage, 1 for an unusable image; −1 if a signal ended the program.
     pub code: i32,
-    /// Findings in words.
+    /// Texts of the findings; empty if the program printed no JSON document.
     pub findings: Vec<String>,
-    /// Standard error of the program.
+    /// Text that the program wrote to standard error.
     pub errors: String,
 }
 
@@ -33,13 +33,23 @@ impl Program {
         &self.0
     }
 
-    /// Executes the program with the arguments `words` and waits for its end.
+    /// Executes the program with the arguments `words` and without standard input, waits for its end, and returns its
+    /// exit status and output.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the program cannot be started.
     pub fn run(&self, words: &[&str]) -> Output {
         let output = Command::new(&self.0).args(words).stdin(Stdio::null()).output();
         output.unwrap_or_else(|error| panic!("{}: {error}", self.0.display()))
     }
 
-    /// Creates an image of `drive` at `image` by `imbrex drive create`. Returns the drive's capacity in bytes.
+    /// Creates an image of the drive named by `drive` at the path `image`, by `imbrex drive create`. Returns the
+    /// drive's capacity in bytes.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the program fails.
     pub fn create(&self, image: &Path, drive: &str) -> u64 {
         let output = self.run(&["drive", "create", text(image), "--drive", drive, "--json"]);
         assert!(output.status.success(), "{drive}: {}", String::from_utf8_lossy(&output.stderr));
@@ -47,14 +57,22 @@ impl Program {
         document["capacity_bytes"].as_u64().expect("it has a capacity")
     }
 
-    /// Returns the document that `imbrex drive info --json` prints.
+    /// Returns the JSON document that `imbrex drive info --json` prints for the image.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the program fails.
     pub fn info(&self, image: &Path) -> Value {
         let output = self.run(&["drive", "info", text(image), "--json"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("drive info --json prints a document")
     }
 
-    /// Returns the zones of a zoned drive, in order, as `imbrex drive dump --bands --json` lists them.
+    /// Returns the zones of the zoned drive in `image`, in order, as `imbrex drive dump --bands --json` lists them.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the program fails.
     pub fn zones(&self, image: &Path) -> Vec<Zone> {
         let output = self.run(&["drive", "dump", text(image), "--bands", "--json"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -70,7 +88,7 @@ impl Program {
         rows.iter().map(|row| zone(row).expect("a zone has a place and a length")).collect()
     }
 
-    /// Returns the result of `imbrex drive check --json`.
+    /// Executes `imbrex drive check --json` on the image and returns the result. A failed check is no panic.
     pub fn check(&self, image: &Path) -> Checked {
         let output = self.run(&["drive", "check", text(image), "--json"]);
         let document: Value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
@@ -83,12 +101,17 @@ impl Program {
     }
 }
 
-/// Returns a path as an argument of a command.
+/// Returns a path as text, for an argument of a command.
+///
+/// # Panics
+///
+/// Panics if the path is not UTF-8.
 pub fn text(path: &Path) -> &str {
     path.to_str().expect("tests make paths of plain words")
 }
 
-/// Returns the bytes that a file takes on its disk, as `du` shows them.
+/// Returns the number of bytes that are allocated for a file on its file system, as `du` counts them; 0 if the file
+/// cannot be examined.
 pub fn disk_bytes(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(path).map_or(0, |facts| facts.blocks() * 512)

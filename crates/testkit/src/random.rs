@@ -3,12 +3,12 @@
 //! Invariants:
 //! 1. One seed gives one sequence of numbers, on every machine.
 
-/// A generator of 64-bit numbers.
+/// A SplitMix64 generator of 64-bit pseudo-random numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Returns the generator with this seed.
+    /// Returns the generator with this seed; equal seeds give equal sequences.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
@@ -19,7 +19,11 @@ impl Random {
         mix(self.0)
     }
 
-    /// Returns a number below `bound`, which must not be 0.
+    /// Returns a random number from 0 up to, not including, `bound`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "there is no number below 0");
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
@@ -31,7 +35,8 @@ impl Random {
     }
 }
 
-/// Mixes the bits of a number over all 64 bits.
+/// Returns a hash of a number: the one-to-one finalizer of SplitMix64, in which each bit of the input affects all bits
+/// of the result.
 pub fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

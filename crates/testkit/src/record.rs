@@ -17,16 +17,17 @@ use std::ops::Range;
 
 use crate::contents::Value;
 
-/// An allowed value of a sector.
+/// A value that a sector may hold, with the acknowledgement of its write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Candidate {
     /// The value.
     pub value: Value,
-    /// Number of the acknowledgement of this value, counted from the start; [`IN_FLIGHT`] before.
+    /// Number of the acknowledgement of the command that gave this value, counted from 1; 0 for the zeros of a new
+    /// drive, and [`IN_FLIGHT`] until the command is acknowledged.
     pub acknowledged: u64,
 }
 
-/// Number of a value that is not acknowledged yet; higher than all others.
+/// Value of [`Candidate::acknowledged`] while the command is not acknowledged; higher than all other numbers.
 pub const IN_FLIGHT: u64 = u64::MAX;
 
 const UNTOUCHED: Candidate = Candidate { value: Value::Zeros, acknowledged: 0 };
@@ -37,7 +38,8 @@ struct Run {
     candidates: Vec<Candidate>,
 }
 
-/// The allowed values of every sector.
+/// The allowed values of every sector of a drive, derived from the acknowledgements that its host received. A sector
+/// has one durable value, followed by the values written since.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// Runs by first sector.
@@ -48,7 +50,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Returns the record of a new drive, which holds zeros.
+    /// Returns the record of a new drive, all of whose sectors hold zeros.
     pub fn new() -> Record {
         Record::default()
     }
@@ -61,8 +63,12 @@ impl Record {
         self.unsettled.push(sectors);
     }
 
-    /// Records that the command which gives `sectors` the value `value` was acknowledged. With `is_durable`, no older
+    /// Records that the command that gives `sectors` the value `value` was acknowledged. If `is_durable`, no older
     /// value is allowed any more.
+    ///
+    /// # Panics
+    ///
+    /// Panics unless the command was recorded by [`Record::begin`].
     pub fn acknowledge(&mut self, sectors: Range<u64>, value: Value, is_durable: bool) {
         self.acknowledgements += 1;
         let acknowledged = self.acknowledgements;
@@ -99,8 +105,8 @@ impl Record {
         }
     }
 
-    /// Records that `sectors`, of one run, hold the allowed value `value` after a power cut. The value counts as
-    /// acknowledged.
+    /// Records that `sectors` were read after a power cut and hold `value`. It is now their only allowed value, and
+    /// counts as acknowledged.
     pub fn found(&mut self, sectors: Range<u64>, value: Value) {
         let acknowledged = self.acknowledgements;
         self.for_each_run(sectors, |candidates| {
@@ -108,17 +114,20 @@ impl Record {
         });
     }
 
-    /// Records that all sectors were read after a power cut: no value waits for a flush any more.
+    /// Records that all sectors were read after a power cut and passed to [`Record::found`], so that no value waits for
+    /// a flush any more.
     pub fn all_found(&mut self) {
         self.unsettled.clear();
     }
 
-    /// Returns all written sectors, as runs with equal histories, in order.
+    /// Returns all sectors with a recorded command, in order, as runs of sectors with equal allowed values. Each run
+    /// has its sectors (exclusive end) and the allowed values, the durable one first.
     pub fn runs(&self) -> impl Iterator<Item = (Range<u64>, &[Candidate])> {
         self.runs.iter().map(|(&start, run)| (start..run.end, run.candidates.as_slice()))
     }
 
-    /// Returns the allowed values of `sectors`, in order, including sectors that were never written.
+    /// Returns the allowed values of `sectors` (exclusive end), in order, as runs of sectors with equal allowed values.
+    /// The durable value is first. Sectors without a recorded command hold zeros.
     pub fn within(&self, sectors: Range<u64>) -> Vec<(Range<u64>, Vec<Candidate>)> {
         let (mut pieces, mut next) = (Vec::new(), sectors.start);
         let first = self.runs.range(..=sectors.start).next_back().map_or(sectors.start, |(&start, _)| start);
@@ -139,7 +148,7 @@ impl Record {
         pieces
     }
 
-    /// Returns the number of sectors that were written.
+    /// Returns the number of sectors with a recorded command: written, trimmed or zeroed, also if not yet acknowledged.
     pub fn sectors(&self) -> u64 {
         self.runs.iter().map(|(start, run)| run.end - start).sum()
     }

@@ -13,17 +13,24 @@ use std::process::{Child, Command, Stdio};
 use crate::patience::{PATIENCE, until};
 use crate::program::Program;
 
-/// A running `imbrex serve` at a Unix socket.
+/// A child process `imbrex serve` that serves NBD at a Unix socket; killed when dropped.
 pub struct Server {
     child: Child,
-    /// Path of the socket at which the server listens.
+    /// Path of the Unix socket at which the server listens for NBD clients.
     pub socket: PathBuf,
     log: PathBuf,
 }
 
 impl Server {
-    /// Starts `imbrex serve` with the arguments `words`, its socket and log in `folder`, and waits until it listens. If
-    /// the server ends before that, returns an error with its messages.
+    /// Starts `imbrex serve` with the arguments `words`, its socket and log in `folder`, and waits until it listens.
+    ///
+    /// # Errors
+    ///
+    /// The exit status and the messages of the server, if it ends before it listens.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the program cannot be started, or neither listens nor ends within [`PATIENCE`].
     pub fn try_start(program: &Program, folder: &Path, words: &[&str]) -> Result<Server, String> {
         let (socket, log) = (folder.join("socket"), folder.join("log"));
         // The socket of a killed server would look as if the new one were listening already.
@@ -50,7 +57,11 @@ impl Server {
         }
     }
 
-    /// Like [`Server::try_start`], but panics if the server does not start.
+    /// Starts a server like [`Server::try_start`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if the server does not start.
     pub fn start(program: &Program, folder: &Path, words: &[&str]) -> Server {
         Server::try_start(program, folder, words).unwrap_or_else(|error| panic!("serve {words:?}: {error}"))
     }
@@ -60,17 +71,18 @@ impl Server {
         fs::read_to_string(&self.log).expect("it was made at the start")
     }
 
-    /// Returns the URI of the server for NBD tools.
+    /// Returns the NBD URI of the server (`nbd+unix:///?socket=PATH`), for NBD tools.
     pub fn uri(&self) -> String {
         format!("nbd+unix:///?socket={}", self.socket.display())
     }
 
-    /// Returns the process number.
+    /// Returns the process ID of the server.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits for the server's end. Returns the exit code, or `None` if a signal ended it.
+    /// Waits for the server's end, and returns its exit code, or `None` if a signal ended it. Panics after
+    /// [`PATIENCE`].
     pub fn wait(&mut self) -> Option<i32> {
         until("the server's end", || self.child.try_wait().expect("a child can be asked")).code()
     }
@@ -81,7 +93,11 @@ impl Server {
         self.child.wait().expect("it is ours");
     }
 
-    /// Stops the server as Ctrl-C does. Returns its messages, as an error if it did not end successfully.
+    /// Stops the server by SIGINT, as Ctrl-C does, waits for its end, and returns its messages.
+    ///
+    /// # Errors
+    ///
+    /// The exit status and the messages, if the server did not end with exit code 0.
     pub fn stop(mut self) -> Result<String, String> {
         let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         assert!(asked.expect("there is a kill").success(), "it is ours");
@@ -94,16 +110,16 @@ impl Server {
         self.child.try_wait().expect("a child can be asked").is_none()
     }
 
-    /// Returns the address of the server's live page. The server must have been started with `--window 127.0.0.1:0`; it
-    /// prints the address.
+    /// Returns the address (HOST:PORT) of the server's live page, which the server has printed. Panics unless the
+    /// server was started with `--window 127.0.0.1:0`.
     pub fn window(&self) -> String {
         let log = self.log();
         let address = log.split("http://").nth(1).and_then(|rest| rest.split('/').next());
         address.expect("it shows a window").to_string()
     }
 
-    /// Returns the bytes written to the platters since the start, including padding and cleaning. The server must have
-    /// been started with `--window 127.0.0.1:0`; it prints the address.
+    /// Returns the number of bytes written to the drive's medium since the server's start, including padding and
+    /// cleaning, from the server's metrics. Panics unless the server was started with `--window 127.0.0.1:0`.
     pub fn platter_bytes(&self) -> u64 {
         let metrics = fetch(&self.window(), "/metrics");
         let values = metrics.lines().filter(|line| line.starts_with("imbrex_medium_written_bytes_total{"));
@@ -111,7 +127,11 @@ impl Server {
     }
 }
 
-/// Performs a GET request over HTTP. Returns the whole answer, with its head.
+/// Performs an HTTP GET request for `path` at `address` (HOST:PORT). Returns the whole answer, headers included.
+///
+/// # Panics
+///
+/// Panics if the connection fails or the status is not 200.
 pub fn fetch(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the window is open");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");

@@ -5,11 +5,12 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A mounted tmpfs; unmounted when dropped.
+/// A tmpfs mounted on a temporary folder; unmounted when dropped.
 pub struct Tmpfs(TempDir);
 
 impl Tmpfs {
-    /// Mounts a tmpfs of `kib` KiB. Returns `None` if the user may not mount, with a message that `what` is skipped.
+    /// Mounts a tmpfs of `kib` KiB on a new temporary folder. Returns `None` if mounting fails, which takes root, and
+    /// prints that the test `what` is skipped.
     pub fn mounted(kib: u32, what: &str) -> Option<Tmpfs> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let size = format!("size={kib}k");
@@ -23,12 +24,16 @@ impl Tmpfs {
     }
 
     /// Changes the size of the tmpfs to `kib` KiB.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the mount cannot be changed, for example because more space is in use.
     pub fn resize(&self, kib: u32) {
         let status = Command::new("mount").args(["-o", &format!("remount,size={kib}k")]).arg(self.0.path()).status();
         assert!(status.is_ok_and(|status| status.success()), "a tmpfs cannot be made {kib} KiB large");
     }
 
-    /// Returns the path of the mount.
+    /// Returns the path of the folder on which the tmpfs is mounted.
     pub fn path(&self) -> &Path {
         self.0.path()
     }

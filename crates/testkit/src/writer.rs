@@ -32,19 +32,19 @@ const SPLITS_MAX: u32 = 2000;
 /// average one in this many is of that kind. 0 means never.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// Minimum and maximum number of sectors of a command.
+    /// Minimum and maximum number of sectors of a command, both inclusive.
     pub sectors: (u64, u64),
-    /// On average, one command in this many writes a whole place instead; 0 for never.
+    /// On average, one command in this many, flushes aside, covers a whole place instead; 0 for never.
     pub whole_in: u64,
     /// Alignment of the generated commands, in sectors: first sector and length are multiples of it. A command that
-    /// writes a whole place has the length of the place.
+    /// covers a whole place has the length of the place.
     pub align_sectors: u64,
     /// Number of places that are written. A place is a range of `place_sectors` sectors; places are spread evenly over
     /// the drive.
     pub places: u64,
-    /// Sectors of each place.
+    /// Number of sectors of each place; at least the maximum of `sectors`.
     pub place_sectors: u64,
-    /// Number of requests in flight.
+    /// Maximum number of requests in flight.
     pub depth: usize,
     /// On average, one command in this many is a flush; 0 for never.
     pub flush_in: u64,
@@ -73,10 +73,10 @@ struct OnItsWay {
     moment: u64,
 }
 
-/// Sectors that do not hold an allowed value.
+/// A run of sectors that do not hold an allowed value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loss {
-    /// The sectors.
+    /// The sectors (exclusive end).
     pub sectors: Range<u64>,
     /// Allowed values of each of the sectors, the durable value first.
     pub allowed: Vec<Value>,
@@ -95,15 +95,16 @@ impl fmt::Display for Loss {
 /// Result of reading and judging sectors.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Verdict {
-    /// Number of sectors compared.
+    /// Number of sectors that were read, or could not be read.
     pub sectors: u64,
-    /// Number of sectors that hold none of their allowed values or are unreadable.
+    /// Number of sectors that hold none of their allowed values, or gave a read error that is not allowed.
     pub lost: u64,
-    /// Number of sectors that gave a read error; a part of `lost`.
+    /// Number of sectors that gave a read error that is not allowed; these are part of `lost`.
     pub unreadable: u64,
-    /// The first losses.
+    /// The first losses, at most 20.
     pub losses: Vec<Loss>,
-    /// Number of sectors that hold an older value than the one acknowledged last, as a volatile cache may leave them.
+    /// Number of sectors that hold an allowed value older than the one acknowledged last, as a volatile cache may leave
+    /// them.
     pub reverted: u64,
 }
 
@@ -115,7 +116,7 @@ impl Verdict {
         }
     }
 
-    /// Adds the counts and losses of another verdict.
+    /// Adds the counts and losses of another verdict. At most 20 losses are kept; all are counted.
     pub fn add(&mut self, other: Verdict) {
         self.sectors += other.sectors;
         self.reverted += other.reverted;
@@ -133,20 +134,20 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The reason why a step, or the waiting for answers, failed.
+/// The reason why the writer could not send a request or receive a successful answer.
 #[derive(Debug)]
 pub enum Ended {
     /// The connection to the server is closed.
     Gone(io::Error),
     /// A request was answered with an error.
     Refused {
-        /// Number of the command.
+        /// Number of the command in the NBD protocol.
         command: u16,
-        /// Sectors of the command.
+        /// Sectors of the command (exclusive end).
         sectors: Range<u64>,
-        /// Error number of the protocol.
+        /// Error number of the NBD protocol.
         error: u32,
-        /// Number of writes that were acknowledged before.
+        /// Number of writes, trims and WRITE_ZEROES that were acknowledged before.
         writes: u64,
     },
 }
@@ -168,7 +169,7 @@ impl fmt::Display for Ended {
 /// Counts of the writer's work so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
-    /// Number of acknowledged commands that change sectors.
+    /// Number of acknowledged commands that change sectors: writes, trims and WRITE_ZEROES.
     pub writes: u64,
     /// Bytes of these commands.
     pub bytes: u64,
@@ -178,19 +179,20 @@ pub struct Tally {
     pub reads: u64,
 }
 
-/// The independent writer.
+/// The independent writer: sends seeded random work to a served drive, remembers the allowed values of every sector,
+/// and judges the data that it reads.
 pub struct Writer {
-    /// The way in which sectors are filled.
+    /// The rule by which written sectors are filled.
     pub contents: Contents,
-    /// The work to do; may be changed between steps.
+    /// The random work to do, which may be changed between steps.
     pub work: Work,
-    /// Allowed values of every sector.
+    /// Allowed values of every sector of the drive.
     pub record: Record,
-    /// Counts of the work so far.
+    /// Counts of acknowledged work so far.
     pub tally: Tally,
-    /// Verdict on the reads between writes.
+    /// Verdict on the reads of the random work so far, those of [`Writer::look`] not included.
     pub live: Verdict,
-    /// Commands begun and acknowledged since the start, in order.
+    /// Commands that change sectors, and flushes, since the start: sent and acknowledged, in order.
     pub history: History,
     random: Random,
     next_version: u64,
@@ -199,7 +201,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Returns a writer for a new drive.
+    /// Returns a writer for a new drive, all of whose sectors hold zeros. Its random numbers follow from the seed of
+    /// `contents`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the longest command does not fit into a place.
     pub fn new(contents: Contents, work: Work) -> Writer {
         assert!(work.place_sectors >= work.sectors.1, "a command fits into a place");
         Writer {
@@ -220,7 +227,12 @@ impl Writer {
         u64::from(self.contents.sector_bytes)
     }
 
-    /// Sends requests until enough are in flight, and receives one answer.
+    /// Sends random requests until `work.depth` are in flight or the next would overlap one in flight, then receives
+    /// one answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Ended::Gone`] if the connection is closed; [`Ended::Refused`] if the answer is an error.
     pub fn step(&mut self, client: &mut Client) -> Result<(), Ended> {
         while self.on_their_way.len() < self.work.depth {
             let Some(request) = self.next_request(client.capacity_bytes) else { break };
@@ -229,7 +241,11 @@ impl Writer {
         self.take_answer(client)
     }
 
-    /// Waits until all requests are answered.
+    /// Receives answers until no request is in flight.
+    ///
+    /// # Errors
+    ///
+    /// [`Ended::Gone`] if the connection is closed; [`Ended::Refused`] at the first answer that is an error.
     pub fn drain(&mut self, client: &mut Client) -> Result<(), Ended> {
         while !self.on_their_way.is_empty() {
             self.take_answer(client)?;
@@ -237,13 +253,26 @@ impl Writer {
         Ok(())
     }
 
-    /// Sends a flush, and waits for its answer and those of all earlier requests.
+    /// Sends a flush, and receives its answer and those of all earlier requests.
+    ///
+    /// # Errors
+    ///
+    /// [`Ended::Gone`] if the connection is closed; [`Ended::Refused`] at the first answer that is an error.
     pub fn flush(&mut self, client: &mut Client) -> Result<(), Ended> {
         self.send(client, FLUSH, 0, 0..0)?;
         self.drain(client)
     }
 
-    /// Sends a command. No request in flight may overlap `sectors`.
+    /// Sends the NBD command `command` for `sectors` (exclusive end), without waiting for its answer. A write gets the
+    /// next version number as its data.
+    ///
+    /// # Errors
+    ///
+    /// [`Ended::Gone`] if the connection is closed.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a request in flight overlaps `sectors`.
     pub fn send(&mut self, client: &mut Client, command: u16, flags: u16, sectors: Range<u64>) -> Result<(), Ended> {
         assert!(!self.is_busy(&sectors), "requests on their way do not overlap");
         let value = if command == WRITE { self.new_version() } else { Value::Zeros };
@@ -251,7 +280,7 @@ impl Writer {
         self.submit(client, OnItsWay { command, flags, sectors, value, moment }).map_err(Ended::Gone)
     }
 
-    /// Returns whether a request in flight overlaps the sectors.
+    /// Returns whether a request in flight overlaps the sectors (exclusive end).
     pub fn is_busy(&self, sectors: &Range<u64>) -> bool {
         self.on_their_way.values().any(|other| other.sectors.start < sectors.end && sectors.start < other.sectors.end)
     }
@@ -310,7 +339,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Receives the next answer.
+    /// Receives the next answer, and records its acknowledgement or judges its data.
+    ///
+    /// # Errors
+    ///
+    /// [`Ended::Gone`] if the connection is closed; [`Ended::Refused`] if the answer is an error.
     pub fn take_answer(&mut self, client: &mut Client) -> Result<(), Ended> {
         let answer = client.next_answer().map_err(Ended::Gone)?;
         self.answered(answer, client.received_bytes)
@@ -348,7 +381,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Receives the answers that a killed server had sent, and drops all other requests.
+    /// Receives the answers that a killed server had sent, until the connection ends, and drops the requests without an
+    /// answer. Answers that are errors are ignored.
     pub fn after_kill(&mut self, client: &mut Client) {
         while let Ok(answer) = client.next_answer() {
             // The server may be ending, so an error tells no more than a missing answer.
@@ -357,8 +391,17 @@ impl Writer {
         self.on_their_way.clear();
     }
 
-    /// Reads and judges all sectors that were ever written, and short gaps between them. No request may be in flight.
-    /// After a cut, the values found become the durable ones.
+    /// Reads and judges all sectors that were ever written, trimmed or zeroed, and short gaps between them. With
+    /// [`Moment::AfterCut`], a value found becomes the only allowed value of its sector. A failed read is repeated in
+    /// halves, to find the unreadable sectors.
+    ///
+    /// # Errors
+    ///
+    /// [`Ended::Gone`] if the connection is closed. Read errors are part of the verdict.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a request is in flight.
     pub fn look(&mut self, client: &mut Client, moment: Moment) -> Result<Verdict, Ended> {
         assert!(self.on_their_way.is_empty(), "nothing is on its way");
         let sector_bytes = self.sector_bytes();
@@ -400,7 +443,10 @@ impl Writer {
     }
 }
 
-/// Reads all sectors of `record` by `read`, and judges them as after a power cut. A failed read is repeated in halves.
+/// Reads all sectors of `record` that were ever written, trimmed or zeroed, by `read`, and judges them as after a power
+/// cut ([`Moment::AfterCut`]). `read` returns the bytes of the sectors that it is given. A failed read is repeated in
+/// halves, to find the unreadable sectors; an error for a single sector is part of the verdict. `record` is not
+/// changed.
 pub fn look_by(
     record: &Record,
     contents: &Contents,
@@ -461,12 +507,14 @@ fn unreadable(record: &Record, sectors: &Range<u64>, error: &str) -> Verdict {
     verdict
 }
 
-/// The state of the drive when sectors are read.
+/// The state of the drive when sectors are read, which decides on the allowed values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Moment {
-    /// The drive has been running since the sectors were written.
+    /// The drive has been running since the sectors were written: a sector holds the value acknowledged last, or one in
+    /// flight.
     Running,
-    /// The drive was restarted after a power cut, or after it was closed without a flush.
+    /// The drive was restarted after a power cut, or after it was closed without a flush: a sector holds its durable
+    /// value or any later one.
     AfterCut,
 }
 

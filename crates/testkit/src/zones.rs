@@ -15,7 +15,7 @@ use crate::writer::{Ended, Writer};
 /// A zone of a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Zone {
-    /// Sectors of the zone, in the host's numbering.
+    /// Sectors of the zone, as LBAs of the drive (exclusive end).
     pub sectors: Range<u64>,
     /// Whether the zone must be written at its write pointer.
     pub is_sequential: bool,
@@ -30,10 +30,10 @@ struct Open {
     pointer: Option<u64>,
 }
 
-/// The independent writer with the zones that it writes.
+/// A [`Writer`] for a zoned drive: writes each zone at its write pointer, and resets whole zones by TRIM.
 pub struct ZoneWriter {
-    /// The writer that remembers and judges. Of its `work`, only the lengths, the depth and the shares of flushes and
-    /// reads are used.
+    /// The writer that remembers the allowed values of sectors and judges reads. Of its `work`, only `sectors`,
+    /// `depth`, `flush_in` and `read_in` are used.
     pub writer: Writer,
     zones: Vec<Zone>,
     open: Vec<Open>,
@@ -41,7 +41,12 @@ pub struct ZoneWriter {
 }
 
 impl ZoneWriter {
-    /// Returns a host that writes `zones`, `open` of them at a time. All zones are sequential and were never written.
+    /// Returns a writer for `zones` that writes `open` of them at a time, beginning with the first ones. It resets a
+    /// zone before its first write.
+    ///
+    /// # Panics
+    ///
+    /// Panics unless all zones are sequential and there are more than `open`.
     pub fn new(writer: Writer, zones: Vec<Zone>, open: usize) -> ZoneWriter {
         assert!(zones.len() > open && zones.iter().all(|zone| zone.is_sequential), "zones to choose from");
         let random = Random::new(writer.contents.seed ^ 0x20e5);
@@ -49,7 +54,11 @@ impl ZoneWriter {
         ZoneWriter { writer, zones, open, random }
     }
 
-    /// Sends requests until enough are in flight, and receives one answer.
+    /// Sends requests until `work.depth` are in flight or a zone drawn at random is busy, then receives one answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Ended::Gone`] if the connection is closed; [`Ended::Refused`] if the answer is an error.
     pub fn step(&mut self, client: &mut Client) -> Result<(), Ended> {
         while self.writer.in_flight() < self.writer.work.depth {
             let slot = self.random.below(self.open.len() as u64) as usize;
@@ -96,13 +105,14 @@ impl ZoneWriter {
         }
     }
 
-    /// Receives the answers that a killed server had sent, and forgets the write pointers.
+    /// Receives the answers that a killed server had sent, drops the other requests, and forgets the write pointers.
     pub fn after_kill(&mut self, client: &mut Client) {
         self.writer.after_kill(client);
         self.forget_pointers();
     }
 
-    /// Forgets all write pointers, because a failed write leaves them unknown.
+    /// Forgets the write pointers of all open zones, because a failed write leaves them unknown. Each zone is reset
+    /// before its next write.
     pub fn forget_pointers(&mut self) {
         self.open.iter_mut().for_each(|open| open.pointer = None);
     }

@@ -23,13 +23,15 @@ pub(crate) const SECTOR_BYTES: u64 = 512;
 /// A request as the format gives it, with its time since the trace's own epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TraceRecord {
-    /// Nanoseconds since the trace's own epoch.
+    /// Time of the record in nanoseconds since the epoch of the trace. The time of the first request has yet to be
+    /// subtracted.
     pub time_ns: u64,
-    /// Number of the device.
+    /// Number of the device that the record is for.
     pub device: u32,
-    /// The command: operation, first sector and length.
+    /// Operation, first sector and length of the request, in sectors of 512 bytes.
     pub command: Command,
-    /// Whether the request was widened to whole sectors.
+    /// Whether the offset or size in the record was not a multiple of 512 bytes, so that the request was widened to
+    /// whole sectors.
     pub unaligned: bool,
 }
 
@@ -187,7 +189,8 @@ impl Devices {
 /// State that all readers share.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    /// Devices met so far.
+    /// Numbers of the devices that the trace has named so far, and the filter that passes only the device that the user
+    /// chose.
     pub devices: Devices,
     name: String,
     skip_malformed: SkipMalformed,
@@ -257,8 +260,8 @@ impl Admission {
     ///
     /// # Errors
     ///
-    /// If the user chose a device and the trace has no request for it, or if more than half of the records are malformed
-    /// and the options do not say to skip all.
+    /// If the user chose a device and the trace has no request for it, or if more than half of the records are
+    /// malformed and the options do not say to skip all.
     pub(crate) fn finish(&self) -> Result<Option<Request>, TraceError> {
         let reason = self.facts.mostly_malformed().filter(|_| self.skip_malformed == SkipMalformed::Some);
         if let Some(reason) = reason {

@@ -3,40 +3,45 @@
 
 use std::collections::BTreeMap;
 
-/// Facts that a source has gathered so far. They are final once the source has yielded its last request.
+/// Facts that a source has gathered so far. They are final once [`Source::next`](crate::Source::next) has returned
+/// `None`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Facts {
-    /// Requests yielded.
+    /// Number of requests that the source has yielded so far.
     pub requests: u64,
-    /// Requests with an earlier time than the request before them in the file; the order of the file is kept.
+    /// Number of requests yielded with an earlier time than the request yielded before them. The source does not sort:
+    /// it keeps the order of the file.
     pub out_of_order: u64,
-    /// Requests whose offset or size is not a multiple of a sector, so that they were widened to whole sectors.
+    /// Number of requests yielded whose offset or size in bytes is not a multiple of 512. They were widened to whole
+    /// sectors of 512 bytes.
     pub unaligned: u64,
-    /// Records that are not reads, writes, flushes or trims.
+    /// Number of well-formed records that are not reads, writes, flushes or trims; they were skipped.
     pub not_requests: u64,
-    /// Requests of devices other than the one chosen.
+    /// Number of requests left out because they are for other devices than the one that the user chose.
     pub other_devices: u64,
-    /// Malformed records that were skipped.
+    /// Number of malformed records that were skipped.
     pub malformed: u64,
-    /// Error message of the first malformed record that was skipped.
+    /// Error message of the first malformed record that was skipped; `None` if none was skipped.
     pub first_malformed: Option<String>,
     /// Decisions of the reader that the user should know, such as the unit of the times.
     pub notes: Vec<String>,
-    /// Nanoseconds from the trace's own epoch to its first request. That request is yielded at time 0.
+    /// Time of the first request yielded, in nanoseconds since the epoch of the trace. The source subtracts it from all
+    /// times, so that the first request is at time 0. `None` before the first request.
     pub origin_ns: Option<u64>,
-    /// Names of the devices by number, as far as the trace names them.
+    /// Names of the devices met so far, by number, if the trace names its devices. Includes devices whose requests were
+    /// left out.
     pub device_names: BTreeMap<u32, String>,
 }
 
 impl Facts {
-    /// Returns the number of records read: requests yielded and of other devices, records of other kinds, malformed
-    /// records.
+    /// Returns the number of records read so far: the sum of `requests`, `other_devices`, `not_requests` and
+    /// `malformed`. Headers, comments and blank lines do not count.
     pub fn records(&self) -> u64 {
         self.requests + self.other_devices + self.not_requests + self.malformed
     }
 
-    /// Returns the reason why the trace may have another format than the reader took: more than half of its records are
-    /// malformed.
+    /// Returns an error message if more than half of the records are malformed, which suggests a wrong format.
+    /// Otherwise returns `None`.
     pub fn mostly_malformed(&self) -> Option<String> {
         (2 * self.malformed > self.records()).then(|| {
             let first = self.first_malformed.as_deref().unwrap_or("none was kept");
@@ -49,7 +54,7 @@ impl Facts {
         })
     }
 
-    /// Returns the warning about skipped malformed records if they are more than a hundredth of all records.
+    /// Returns a warning if more than 1 % of the records are malformed and were skipped. Otherwise returns `None`.
     pub fn malformed_warning(&self) -> Option<String> {
         (100 * self.malformed > self.records()).then(|| {
             let first = self.first_malformed.as_deref().unwrap_or("none was kept");

@@ -17,13 +17,13 @@ use bytes::Bytes;
 use crate::members;
 use crate::request::TraceError;
 
-/// Bytes of the decompressed trace that are inspected to recognise its format.
+/// Maximum number of bytes at the start of the decompressed trace that are inspected to recognise its format.
 pub const HEAD_BYTES: usize = 64 * 1024;
 
 /// Bytes of the longest magic number of a compression.
 const MAGIC_BYTES: usize = 6;
 
-/// A trace before it is opened: its name for messages, and its bytes.
+/// A trace before its format is known: a name for error messages, and the bytes, which may be compressed.
 pub struct Input {
     name: String,
     body: Body,
@@ -35,26 +35,27 @@ enum Body {
     Bytes(Bytes),
 }
 
-/// Input that can be read at any offset, as Parquet needs: an uncompressed regular file, or bytes that the caller holds in
-/// memory. A pipe or a compressed trace has no random access.
+/// Input that can be read at any offset, as Parquet needs: an uncompressed regular file, or bytes that the caller holds
+/// in memory. A pipe or a compressed trace has no random access.
 pub enum RandomAccess {
-    /// A file.
+    /// An open, uncompressed regular file.
     File(File),
-    /// Memory.
+    /// Uncompressed bytes in memory.
     Bytes(Bytes),
 }
 
-/// A decompressed trace whose head has been read.
+/// A trace that is decompressed while it is read, and whose head has been read.
 pub struct Unpacked {
     /// Name of the trace for error messages.
     pub name: String,
-    /// The first [`HEAD_BYTES`] bytes, or the whole trace if it is shorter.
+    /// The first [`HEAD_BYTES`] bytes after decompression, or the whole trace if it is shorter.
     pub head: Vec<u8>,
-    /// Whether the head is the whole trace.
+    /// Whether the head is the whole trace: the trace is shorter than [`HEAD_BYTES`]. `false` at exactly that length.
     pub whole: bool,
-    /// Length of the decompressed trace in bytes, where known. The length of a compressed trace is unknown.
+    /// Length of the trace in bytes if it is an uncompressed regular file or uncompressed bytes in memory. `None` for a
+    /// compressed trace and for a stream.
     pub length_bytes: Option<u64>,
-    /// The whole trace, including the head.
+    /// The whole decompressed trace from its first byte, including the head.
     pub contents: Contents,
 }
 
@@ -62,24 +63,28 @@ pub struct Unpacked {
 pub enum Contents {
     /// A stream that can be read once, from front to back.
     Stream(Box<dyn Read + Send>),
-    /// An input with random access; only for traces that begin as Parquet does.
+    /// An uncompressed file or memory with random access. Used only if the trace begins with Parquet's magic number;
+    /// all other traces are streams.
     Random(RandomAccess),
 }
 
 impl Input {
-    /// Returns the input for a trace that can be read only once: standard input, a socket.
+    /// Returns the input for a trace that can be read only once, such as standard input or a socket. `name` is the
+    /// trace's name in error messages.
     pub fn stream(name: impl Into<String>, reader: impl Read + Send + 'static) -> Input {
         Input { name: name.into(), body: Body::Stream(Box::new(reader)) }
     }
 
-    /// Returns the input for a trace in an open file. A pipe or a device opened as a file is read as a stream.
+    /// Returns the input for a trace in an open file. A regular file is read from its start, whatever its position. A
+    /// pipe or a device opened as a file is read as a stream from its position. `name` is the trace's name in error
+    /// messages.
     pub fn file(name: impl Into<String>, file: File) -> Input {
         let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
         let body = if regular { Body::File(file) } else { Body::Stream(Box::new(file)) };
         Input { name: name.into(), body }
     }
 
-    /// Returns the input for a trace in memory.
+    /// Returns the input for a trace in memory. `name` is the trace's name in error messages.
     pub fn bytes(name: impl Into<String>, bytes: impl Into<Bytes>) -> Input {
         Input { name: name.into(), body: Body::Bytes(bytes.into()) }
     }
@@ -89,11 +94,12 @@ impl Input {
         &self.name
     }
 
-    /// Recognises the compression, decompresses the head, and prepares the rest for reading.
+    /// Recognises the compression (gzip, zstd, xz, bzip2 or none) by its magic number, reads and decompresses the head,
+    /// and prepares the whole trace for reading. An empty input is an empty trace.
     ///
     /// # Errors
     ///
-    /// If the input cannot be read, or its compressed head is damaged or cut short.
+    /// If the input cannot be read, or if the compressed data of the head are damaged or cut short.
     pub fn unpack(self) -> Result<Unpacked, TraceError> {
         let name = self.name;
         let failed = |cause| TraceError::caused(name.clone(), "cannot be read", cause);

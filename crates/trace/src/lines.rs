@@ -263,7 +263,7 @@ impl<F: LineFormat> Source for LineReader<F> {
 }
 
 impl Contents {
-    /// Returns a reader of the whole trace from front to back.
+    /// Returns a reader of the whole decompressed trace. A file with random access is read from its current position.
     pub fn into_stream(self) -> Box<dyn Read + Send> {
         match self {
             Contents::Stream(reader) => reader,

@@ -8,33 +8,43 @@ use imbrex_units::Operation;
 
 pub use crate::table::Decimal;
 
-/// How to read a trace. By default, the reader decides by the trace's contents.
+/// Options for reading a trace. By default, the reader decides by the trace's contents.
+///
+/// An option that is given and that does not apply to the trace's format is an error when the trace is opened.
 #[derive(Clone, Debug, Default)]
 pub struct TraceOptions {
-    /// Name of the format. By default, the format is recognised by the contents.
+    /// Name of the format, such as `msr`. By default, the format is `csv` if `columns` is given; otherwise, it is
+    /// recognised by the contents.
     pub format: Option<String>,
     /// The only device whose requests are read. By default, all devices are read.
     pub device: Option<Device>,
-    /// Handling of malformed records.
+    /// Handling of malformed records; by default, the first one is an error.
     pub skip_malformed: SkipMalformed,
-    /// Format `csv`: the contents of each column, as in `time,op,offset,size`; `_` for a column to ignore.
+    /// Format `csv`, which needs this option: the meaning of each column in order, separated by commas, as in
+    /// `time,op,offset,size`. The names are `time`, `op`, `offset`, `size`, `device`, and `_` for a column to ignore.
     pub columns: Option<String>,
-    /// Format `csv`: the unit of each column, as in `us,,B,B`.
+    /// Format `csv`: the unit of each column in the order of `columns`, separated by commas, as in `us,,B,B`. Without a
+    /// unit, times are in seconds, and offsets and sizes in bytes. A column `op` takes its codes here, as in
+    /// `0=read 1=write`.
     pub units: Option<String>,
-    /// Format `blkparse`, and also `blktrace`: the action that counts as the request: `Q`, `D` or `C`.
+    /// Formats `blkparse` and `blktrace`: the action whose events are read as requests. `Q` is queued, `D` issued to
+    /// the drive, `C` completed. By default, the first of Q, D and C that occurs in the first 64 KiB of the trace.
     pub action: Option<char>,
-    /// Format `disksim`: the value of the flags' lowest bit that means a read; 1 by default.
+    /// Format `disksim`: the value (0 or 1) of the lowest bit of the flags that means a read; 1 by default.
     pub read_flag: Option<u8>,
-    /// Unit of the trace's times, for formats that leave it open or whose converters disagree.
+    /// Unit of the times in the trace. Applies only to formats that leave the unit open or whose converters disagree,
+    /// such as `disksim` and `csv`. By default, the unit is that of the format or is guessed from the times.
     pub time_unit: Option<TimeUnit>,
-    /// Formats `csv` and `wpa`: the decimal mark of the numbers. By default, the numbers of the head show it.
+    /// Formats `csv` and `wpa`: the decimal mark of the numbers. By default, the reader infers it from the numbers in
+    /// the first 64 KiB of the trace.
     pub decimal: Option<Decimal>,
-    /// Format `csv`: the operation of all requests, for tables without a column of operations.
+    /// Format `csv`: the operation of all requests. It must be given exactly if `columns` has no `op`.
     pub all: Option<Operation>,
 }
 
 impl TraceOptions {
-    /// Returns the command-line names of the options that were given and that only some formats honour.
+    /// Returns the command-line names, without `--`, of the options that were given, among those that apply to some
+    /// formats only. Leaves out `format`, `device` and `skip-malformed`, which apply to all formats.
     pub fn given(&self) -> impl Iterator<Item = &'static str> {
         let given = [
             ("columns", self.columns.is_some()),
@@ -49,16 +59,16 @@ impl TraceOptions {
     }
 }
 
-/// Handling of malformed records.
+/// Handling of malformed records: text lines or binary records that do not have the form of the format.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum SkipMalformed {
     /// The first malformed record ends the reading with an error.
     #[default]
     No,
-    /// Malformed records are counted and skipped. If they are more than half of all records, the end of the trace is an
-    /// error.
+    /// Malformed records are counted and skipped. If they are more than half of all records read, the reader returns an
+    /// error at the end of the trace.
     Some,
-    /// Malformed records are counted and skipped, however many.
+    /// Malformed records are counted and skipped, however many there are.
     All,
 }
 
@@ -75,11 +85,11 @@ impl FromStr for SkipMalformed {
     }
 }
 
-/// Parses the value of the option `all`: `reads` or `writes`.
+/// Parses the value of [`TraceOptions::all`]: `reads` or `writes`.
 ///
 /// # Errors
 ///
-/// If `text` is neither; the text says so.
+/// A message for the user if `text` is neither.
 pub fn all_of(text: &str) -> Result<Operation, String> {
     match text {
         "reads" => Ok(Operation::Read),
@@ -88,12 +98,13 @@ pub fn all_of(text: &str) -> Result<Operation, String> {
     }
 }
 
-/// The choice of one device of a trace.
+/// The choice of one device of a trace that records several. A text that is a decimal number of 32 bits parses as
+/// [`Device::Number`], any other text as [`Device::Name`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Device {
     /// The device with this number, as in [`crate::Request::device`].
     Number(u32),
-    /// The device with this name in the trace.
+    /// The device with exactly this name in the trace.
     Name(String),
 }
 
@@ -114,7 +125,7 @@ impl FromStr for Device {
     }
 }
 
-/// A unit of a trace's times.
+/// A unit of the times in a trace. Each variant gives the text that it is parsed from and printed as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimeUnit {
     /// `ns`.

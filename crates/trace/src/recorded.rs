@@ -7,7 +7,9 @@ use imbrex_units::SimTime;
 use crate::facts::Facts;
 use crate::request::{Request, Source, TraceError};
 
-/// A source of requests in memory. Its clones share the requests.
+/// A source that yields a list of requests in memory.
+///
+/// Clones share the list, not the position: a clone continues where the original stood.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     requests: Arc<[Request]>,
@@ -16,12 +18,18 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Returns a source of `requests`.
+    /// Returns a source that yields `requests` in their order, with default [`Facts`].
     pub fn new(requests: impl Into<Arc<[Request]>>) -> Recorded {
         Recorded { requests: requests.into(), facts: Facts::default(), next: 0 }
     }
 
-    /// Reads `source` to its end and returns a source of the requests read.
+    /// Reads `source` to its end into memory, and returns a source of these requests with the facts of `source`.
+    ///
+    /// Calls [`Source::next`] with the time 0 only, so `source` must not depend on the time.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `source`.
     pub fn read(source: &mut dyn Source) -> Result<Recorded, TraceError> {
         let mut requests = Vec::new();
         while let Some(request) = source.next(SimTime::ZERO)? {
@@ -30,12 +38,12 @@ impl Recorded {
         Ok(Recorded { requests: requests.into(), facts: source.facts(), next: 0 })
     }
 
-    /// Returns a source of these requests that begins with the first.
+    /// Returns a source of the same requests that yields the first one next. Leaves this source's position unchanged.
     pub fn rewound(&self) -> Recorded {
         Recorded { next: 0, ..self.clone() }
     }
 
-    /// Returns all requests, including those already yielded.
+    /// Returns the whole list of requests, including those already yielded.
     pub fn requests(&self) -> &[Request] {
         &self.requests
     }

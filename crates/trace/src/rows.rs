@@ -21,22 +21,23 @@ use crate::request::{Request, Source, TraceError};
 /// Maximum number of rows read at once.
 const BLOCK_ROWS: usize = 8 * 1024;
 
-/// One row of the table.
+/// One row of the table: one request.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Row {
-    /// Nanoseconds since any epoch; the first request is yielded at time 0.
+    /// Time of the request in nanoseconds since any epoch. The source subtracts the time of the first request it
+    /// yields.
     pub time_ns: u64,
-    /// Operation: 0 read, 1 write, 2 flush, 3 trim; plus 128 for a write with FUA.
+    /// Operation: 0 read, 1 write, 2 flush, 3 trim; plus 128 if the request has forced unit access (FUA).
     pub op: u8,
-    /// First sector, in units of 512 bytes.
+    /// Number of the first sector of 512 bytes.
     pub lba: u64,
-    /// Number of sectors of 512 bytes.
+    /// Length in sectors of 512 bytes. A value of 2^32 or more makes the row malformed.
     pub sectors: u64,
-    /// Number of the device; 0 where there is only one.
+    /// Number of the device; 0 if there is only one.
     pub device: u32,
 }
 
-/// Returns the value of [`Row::op`] for `command`.
+/// Returns the code of the operation of `command`, and of its FUA flag, for [`Row::op`].
 pub fn op_of(command: &Command) -> u8 {
     let code = match command.operation {
         Operation::Read => 0,
@@ -47,21 +48,23 @@ pub fn op_of(command: &Command) -> u8 {
     code | if command.fua { FUA as u8 } else { 0 }
 }
 
-/// A table of requests.
+/// A table of requests that the caller holds in memory.
 pub trait Rows: Send + Sync {
     /// Returns the number of rows.
     fn rows(&self) -> u64;
 
-    /// Appends the rows from number `first` on to `block`: at least one and at most `rows_max`. Stops before a row that
-    /// cannot be converted.
+    /// Converts the rows from index `first` on (counted from 0) and appends them to `block`: at least one row, at most
+    /// `rows_max`, and none past the end. Stops before a row that cannot be converted. `first` is less than the number
+    /// of rows.
     ///
     /// # Errors
     ///
-    /// If row `first` itself cannot be converted; the text says what was expected.
+    /// A message that names the value expected, if row `first` itself cannot be converted.
     fn read(&self, first: u64, rows_max: usize, block: &mut Vec<Row>) -> Result<(), String>;
 }
 
-/// Returns a source of the requests in `rows`. `name` is the table's name in error messages.
+/// Returns a source that yields the rows of `rows` as requests, in their order. `name` is the table's name in error
+/// messages. Of `options`, only `device` and `skip_malformed` have an effect.
 pub fn open(name: &str, rows: Arc<dyn Rows>, options: &TraceOptions) -> Box<dyn Source> {
     let admission = Admission::new(name.to_string(), options);
     Box::new(Table { rows, admission, block: Vec::new(), next_in_block: 0, next_row: 0 })

@@ -20,22 +20,23 @@ use crate::admission::SECTOR_BYTES;
 use crate::request::{Request, Source, TraceError, When};
 use crate::survey::{DeviceSummary, named};
 
-/// Version of the JSON output.
+/// Name and version of the JSON form of [`TraceInfo`].
 pub const SCHEMA: &str = "imbrex.trace-info/1";
 
 const PAGE_SECTORS: u64 = 8;
 const TRACK_SECTORS: u64 = 4096;
 
-/// Figures about a workload.
+/// Statistics of a workload: the figures that `imbrex trace info` prints. All counts are over all devices unless the
+/// field says otherwise.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TraceInfo {
-    /// Version of the output: [`SCHEMA`].
+    /// Name and version of the JSON form: [`SCHEMA`].
     pub schema: &'static str,
-    /// Number of all requests.
+    /// Number of all requests: reads, writes, flushes and trims.
     pub requests: u64,
     /// Number of reads.
     pub reads: u64,
-    /// Number of writes, with or without FUA.
+    /// Number of writes, with or without forced unit access (FUA).
     pub writes: u64,
     /// Number of flushes.
     pub flushes: u64,
@@ -45,121 +46,132 @@ pub struct TraceInfo {
     pub fua_writes: u64,
     /// Number of reads, writes and trims with a length of 0 sectors.
     pub empty: u64,
-    /// Bytes read.
+    /// Sum of the lengths of all reads, in bytes.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Sum of the lengths of all writes, in bytes.
     pub write_bytes: u64,
-    /// Bytes trimmed.
+    /// Sum of the lengths of all trims, in bytes.
     pub trim_bytes: u64,
-    /// Nanoseconds from the first request to the latest; 0 where requests have no times.
+    /// Latest time of a request in nanoseconds, counted from time 0, at which a trace's first request is. 0 if no
+    /// request has a time of its own.
     pub span_ns: u64,
-    /// One past the highest sector that a request touches.
+    /// One past the highest sector of 512 bytes that a read, write or trim on any device addresses; 0 if there is none.
     pub lba_end: u64,
-    /// Distinct pages touched, in bytes.
+    /// Bytes of the distinct 4 KiB pages read and written, summed over the devices.
     pub working_set: WorkingSet,
-    /// Requests that begin where the previous read or write on their device ended.
+    /// Reads and writes that begin at the sector where the previous read or write on their device ended.
     pub sequential: Sequential,
-    /// Gaps between requests in nanoseconds; `None` where requests have no times.
+    /// Distribution of the time from each request to the next in nanoseconds, over all devices together. The gap is 0
+    /// if the next request has an earlier time. `None` if fewer than two requests have times of their own.
     pub inter_arrival_ns: Option<Distribution>,
-    /// Sizes of reads in bytes.
+    /// Distribution of the sizes of reads in bytes; `None` if there are no reads.
     pub read_size_bytes: Option<Distribution>,
-    /// Sizes of writes in bytes.
+    /// Distribution of the sizes of writes in bytes; `None` if there are no writes.
     pub write_size_bytes: Option<Distribution>,
-    /// Concentration of writes on the hottest tracks.
+    /// Concentration of writes on the most written tracks; a track is 2 MiB of the address space of a device.
     pub hot_tracks: HotTracks,
-    /// Figures of each device, in the order of their numbers.
+    /// Figures of each device that has a request, sorted by device number.
     pub devices: Vec<DeviceSummary>,
-    /// Requests left out or widened, and decisions of the reader.
+    /// Counts of records left out and of requests widened, and decisions of the reader.
     pub reading: Reading,
 }
 
-/// Sizes of the sets of distinct 4 KiB pages touched.
+/// Sizes of the sets of distinct 4 KiB pages that requests touch, even in part. Pages of different devices are
+/// distinct; trims do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct WorkingSet {
-    /// Bytes of the pages read at least once.
+    /// Number of pages read at least once, times 4096 bytes.
     pub read_bytes: u64,
-    /// Bytes of the pages written at least once.
+    /// Number of pages written at least once, times 4096 bytes.
     pub write_bytes: u64,
-    /// Bytes of the pages read, written, or both.
+    /// Number of pages read or written at least once, times 4096 bytes.
     pub either_bytes: u64,
-    /// Bytes of the pages both read and written.
+    /// Number of pages both read and written, times 4096 bytes.
     pub both_bytes: u64,
 }
 
-/// Numbers and shares of sequential requests: reads and writes that begin where the previous read or write on their
-/// device ended.
+/// Numbers and shares of sequential requests: reads and writes that begin at the sector where the previous read or
+/// write, of either kind, on their device ended.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Sequential {
     /// Number of sequential reads.
     pub reads: u64,
     /// Number of sequential writes.
     pub writes: u64,
-    /// Number of sequential reads divided by the number of all reads; 0 if there are none.
+    /// Number of sequential reads divided by the number of all reads: 0 to 1; 0 if there are no reads.
     pub read_share: f64,
-    /// Number of sequential writes divided by the number of all writes; 0 if there are none.
+    /// Number of sequential writes divided by the number of all writes: 0 to 1; 0 if there are no writes.
     pub write_share: f64,
 }
 
-/// Distribution of a quantity, to three significant digits.
+/// Distribution of a set of values, such as request sizes in bytes. The values come from a histogram with a precision
+/// of three significant digits.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Distribution {
-    /// Mean of the values.
+    /// Arithmetic mean of the values.
     pub mean: f64,
-    /// Smallest value.
+    /// Smallest value of the distribution.
     pub min: u64,
-    /// 5th percentile: 5 % of the values are no larger.
+    /// 5th percentile: at least 5 % of the values are no larger.
     pub p5: u64,
-    /// Median.
+    /// Median: at least half of the values are no larger.
     pub p50: u64,
-    /// 90th percentile: 90 % of the values are no larger.
+    /// 90th percentile: at least 90 % of the values are no larger.
     pub p90: u64,
-    /// 95th percentile: 95 % of the values are no larger.
+    /// 95th percentile: at least 95 % of the values are no larger.
     pub p95: u64,
-    /// 99th percentile: 99 % of the values are no larger.
+    /// 99th percentile: at least 99 % of the values are no larger.
     pub p99: u64,
-    /// 99.9th percentile: 99.9 % of the values are no larger.
+    /// 99.9th percentile: at least 99.9 % of the values are no larger.
     pub p999: u64,
-    /// Largest value.
+    /// Largest value of the distribution.
     pub max: u64,
 }
 
-/// Share of writes that go to the hottest tracks.
+/// Shares of the writes that go to the most written tracks. A write counts once for each track that it touches; the
+/// shares are of the sum of these counts over all tracks and devices.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct HotTracks {
-    /// Size of a track in bytes.
+    /// Size of a track in bytes: always 2 MiB. A track here is an aligned range of addresses, not a track of the disk.
     pub track_bytes: u64,
-    /// Number of tracks written at least once.
+    /// Number of tracks written at least once, over all devices.
     pub written: u64,
-    /// Share of writes to the hottest track.
+    /// Share of writes to the most written track, 0 to 1; 0 if there are no writes.
     pub share_1: f64,
-    /// Share of writes to the ten hottest tracks.
+    /// Share of writes to the ten most written tracks, 0 to 1; 0 if there are no writes.
     pub share_10: f64,
-    /// Share of writes to the hundred hottest tracks.
+    /// Share of writes to the hundred most written tracks, 0 to 1; 0 if there are no writes.
     pub share_100: f64,
 }
 
-/// Facts about reading the trace: records left out, and decisions of the reader.
+/// Facts about reading the trace: counts of records left out, and decisions of the reader. All counts are 0 for a
+/// generator.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Reading {
-    /// Number of requests with an earlier time than the one before them.
+    /// Number of requests yielded with an earlier time than the request yielded before them.
     pub out_of_order: u64,
-    /// Number of requests widened to whole sectors.
+    /// Number of requests whose offset or size was not a multiple of 512 bytes, so that they were widened to whole
+    /// sectors.
     pub unaligned: u64,
-    /// Number of records that are not requests.
+    /// Number of well-formed records that are not reads, writes, flushes or trims; they were skipped.
     pub not_requests: u64,
-    /// Number of requests of devices other than the one chosen.
+    /// Number of requests left out because they are for other devices than the one that the user chose.
     pub other_devices: u64,
-    /// Number of malformed records skipped.
+    /// Number of malformed records that were skipped.
     pub malformed: u64,
-    /// Error message of the first malformed record.
+    /// Error message of the first malformed record that was skipped; `None` if none was skipped.
     pub first_malformed: Option<String>,
     /// Decisions of the reader that the user should know, such as the unit of the times.
     pub notes: Vec<String>,
 }
 
 impl TraceInfo {
-    /// Reads `source` to its end, or at most `limit` requests of it, and returns the figures. A generator may never
-    /// end.
+    /// Reads `source` to its end, or until `limit` requests are read, and returns their statistics. A generator may
+    /// never end, so `None` as the limit may never return.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `source`.
     pub fn of(source: &mut dyn Source, limit: Option<u64>) -> Result<TraceInfo, TraceError> {
         let mut pass = Pass::new();
         while limit.is_none_or(|limit| pass.requests < limit) {

@@ -11,34 +11,35 @@ use crate::input::Input;
 use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
 
-/// Figures about the requests of one device.
+/// Counts of the requests of one device.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct DeviceSummary {
     /// Number of the device, as in [`Request::device`].
     pub device: u32,
-    /// Name of the device, or its number where the trace gives no name.
+    /// Name of the device in the trace, or its number as text if the trace gives no name.
     pub name: String,
-    /// Number of all requests.
+    /// Number of all requests: reads, writes, flushes and trims.
     pub requests: u64,
     /// Number of reads.
     pub reads: u64,
     /// Number of writes.
     pub writes: u64,
-    /// Bytes read.
+    /// Sum of the lengths of all reads, in bytes.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Sum of the lengths of all writes, in bytes.
     pub write_bytes: u64,
-    /// One past the highest sector that a request touches.
+    /// One past the highest sector of 512 bytes that a read, write or trim addresses; 0 if there is none.
     pub lba_end: u64,
 }
 
 impl DeviceSummary {
-    /// Returns the figures of `device` before any request.
+    /// Returns the summary of `device` before any request: all counts are 0, and the name is the number.
     pub fn new(device: u32) -> DeviceSummary {
         DeviceSummary { device, name: device.to_string(), ..DeviceSummary::default() }
     }
 
-    /// Adds `request` to the figures.
+    /// Adds `request` to the counts, whatever its device. A flush counts in `requests` only, a trim in `requests` and
+    /// `lba_end`.
     pub fn count(&mut self, request: &Request) {
         let command = request.command;
         let bytes = u64::from(command.sectors) * crate::admission::SECTOR_BYTES;
@@ -59,25 +60,31 @@ impl DeviceSummary {
     }
 }
 
-/// The devices of a trace.
+/// The devices of a trace with counts of their requests: the result of [`survey`].
 #[derive(Debug)]
 pub struct Survey {
-    /// Format of the trace.
+    /// Format in which the trace was read.
     pub format: &'static Format,
-    /// Figures of each device, in the order of their numbers.
+    /// Summary of each device that has a request, sorted by device number.
     pub devices: Vec<DeviceSummary>,
-    /// Records left out and decisions made while the whole trace was read.
+    /// Counts of records left out and decisions of the reader, for the whole trace.
     pub facts: Facts,
 }
 
 impl Survey {
-    /// Returns the device with the most requests; among equals, the one with the lowest number.
+    /// Returns the device with the most requests of all kinds; among equals, the one with the lowest number. Returns
+    /// `None` if the trace has no requests.
     pub fn busiest(&self) -> Option<&DeviceSummary> {
         self.devices.iter().rev().max_by_key(|device| device.requests)
     }
 }
 
-/// Reads all of `input` and returns the devices found. Ignores the device that `options` choose.
+/// Reads the whole trace `input` and counts the requests of each device. Ignores [`TraceOptions::device`]: all devices
+/// are counted.
+///
+/// # Errors
+///
+/// If the trace cannot be opened (see [`open`]) or a record cannot be read.
 pub fn survey(input: Input, options: &TraceOptions) -> Result<Survey, TraceError> {
     let options = TraceOptions { device: None, ..options.clone() };
     let mut opened = open(input, &options)?;

@@ -6,18 +6,24 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::request::{Source, TraceError};
 
-/// Figures about the requests read. They depend on every request, so no compiler can leave out the reading.
+/// Totals of the requests that [`drain`] read. They depend on every request, so that a compiler cannot optimise the
+/// reading away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Drained {
-    /// Number of requests.
+    /// Number of requests of all kinds, including flushes and trims.
     pub requests: u64,
     /// Number of writes among the requests.
     pub writes: u64,
-    /// Total length of the requests in sectors.
+    /// Total length of all requests in sectors of 512 bytes.
     pub sectors: u64,
 }
 
-/// Reads `source` to its end and returns figures about its requests.
+/// Reads `source` to its end and returns the totals of its requests. Passes the time 0 to every call of
+/// [`Source::next`].
+///
+/// # Errors
+///
+/// The first error of `source`.
 pub fn drain(source: &mut dyn Source) -> Result<Drained, TraceError> {
     let mut drained = Drained::default();
     while let Some(request) = source.next(SimTime::ZERO)? {
@@ -28,8 +34,9 @@ pub fn drain(source: &mut dyn Source) -> Result<Drained, TraceError> {
     Ok(drained)
 }
 
-/// Returns `lines` lines that resemble an MSR Cambridge trace: numbers with as many digits, one device, sizes of a few
-/// kinds. Equal seeds give equal lines.
+/// Returns the text of a made-up trace in the MSR Cambridge format: `lines` lines of reads and writes on one device,
+/// whose times never decrease. About five eighths are writes; sizes are 512 bytes to 64 KiB. Equal seeds give equal
+/// text.
 pub fn msr_lines(lines: usize, seed: u64) -> Vec<u8> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut ticks = 128_166_372_003_061_629u64;

@@ -1,7 +1,7 @@
 //! Suggestions for misspelt names.
 
-/// Returns ` (did you mean 'NAME'?)` with the name of `known` that is most like `name`, or an empty text if none is
-/// like it.
+/// Returns ` (did you mean 'NAME'?)`, where NAME is the name in `known` most similar to `name`. The measure is the
+/// Jaro-Winkler similarity (1 for equal names), ignoring case. Returns an empty string if no name reaches 0.8.
 pub fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     /// Least likeness of a suggestion: 1 is the same name.
     const LIKENESS_MIN: f64 = 0.8;

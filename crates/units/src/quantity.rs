@@ -8,41 +8,52 @@
 /// Number of decimals that are kept. The units below need no more for whole bytes and nanoseconds.
 const PLACES: u32 = 12;
 
-/// Nanoseconds in a second, the unit of a bare number for most callers.
+/// Nanoseconds in a second. Most callers of [`duration_ns`] pass this value as `bare_ns`.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
-/// Parses a size such as `4k`, `25MiB`, `25MB`, `1.5TiB`, `512`. Returns bytes, rounded to the nearest whole one.
+/// Parses a size such as `4k`, `25MiB`, `25MB`, `1.5TiB`, `512` (bytes). Returns bytes, rounded to the nearest whole
+/// one, halves upwards. Units are read without regard to case: `k` and `KiB` are 1024 bytes, `kB` is 1000.
+///
+/// Returns `None` if the text is no number with a known unit, is negative, or exceeds `u64::MAX` bytes.
 pub fn bytes(text: &str) -> Option<u64> {
     let (number, factor) = size(text)?;
     rounded(number, factor)
 }
 
-/// Like [`bytes`], but returns `None` if the size is not a whole number of bytes.
+/// Parses a size like [`bytes`], but returns `None` if the size is not a whole number of bytes. Decimals after the
+/// twelfth are ignored.
 pub fn exact_bytes(text: &str) -> Option<u64> {
     let (number, factor) = size(text)?;
     exact(number, factor)
 }
 
-/// Parses a duration such as `100ns`, `5us`, `2ms`, `1.2s`, `30m`, `3h`, `2d`. Returns nanoseconds, rounded to the
-/// nearest whole one. A bare number is in units of `bare_ns` nanoseconds.
+/// Parses a duration such as `100ns`, `5us`, `2ms`, `1.2s`, `30m` (minutes), `3h`, `2d`. Returns nanoseconds, rounded
+/// to the nearest whole one, halves upwards. A number without a unit counts in units of `bare_ns` nanoseconds.
+///
+/// Returns `None` if the text is no number with a known unit (in this case), is negative, or exceeds `u64::MAX` ns.
 pub fn duration_ns(text: &str, bare_ns: u64) -> Option<u64> {
     let (number, factor) = span(text, bare_ns)?;
     rounded(number, factor)
 }
 
-/// Like [`duration_ns`], but returns `None` if the duration is not a whole number of nanoseconds.
+/// Parses a duration like [`duration_ns`], but returns `None` if it is not a whole number of nanoseconds. Decimals
+/// after the twelfth are ignored.
 pub fn exact_duration_ns(text: &str, bare_ns: u64) -> Option<u64> {
     let (number, factor) = span(text, bare_ns)?;
     exact(number, factor)
 }
 
-/// Parses a whole number, in which `_` is allowed between digits.
+/// Parses a whole decimal number such as `1000` or `1_000`; every `_` is ignored. Returns `None` if the text has no
+/// digit, has any other character (a space or a sign too), or exceeds `u64::MAX`.
 pub fn count(text: &str) -> Option<u64> {
     fixed(text, 0).filter(|_| !text.contains('.'))
 }
 
-/// Parses `text` as a fixed-point number with `places` decimals: `fixed("1.5", 3)` is 1500. Returns `None` if `text`
-/// has more decimals.
+/// Parses a decimal number and returns it times 10 to the power `places`: `fixed("1.5", 3)` is 1500. A `_` before the
+/// point is ignored, and so are zeros at the end of the decimals.
+///
+/// Returns `None` if the text has more than `places` decimals, is no such number, or the result exceeds `u64::MAX`.
+/// `places` must be at most 19.
 pub fn fixed(text: &str, places: u32) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.chars().all(|c| c.is_ascii_digit() || c == '_');
@@ -121,24 +132,26 @@ fn exact(number: &str, factor: u64) -> Option<u64> {
     u64::try_from(value / unit).ok().filter(|_| value.is_multiple_of(unit))
 }
 
-/// The direction in which a size is rounded if it has too many digits to print.
+/// The direction in which [`said_bytes`] rounds a size that has more than four digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounding {
-    /// To the nearest value; of two equally near ones to the even one.
+    /// To the nearest printable value; a tie goes to the even last digit.
     Nearest,
-    /// Up, for a minimum: the printed size is always enough.
+    /// Up, for a minimum: the printed size is never below the size.
     Up,
-    /// Down, for a maximum: the printed size always fits.
+    /// Down, for a maximum: the printed size is never above the size.
     Down,
 }
 
-/// Returns a size with four digits, in the largest unit of which it has at least one: `1 GiB`, `1.5 KiB`, `256.0 MiB`.
-/// Trailing zeros are kept only if the size was rounded.
+/// Returns a size as text with at most four digits, in the largest unit (B, KiB, … EiB) of which it has at least one:
+/// `1 GiB`, `1.5 KiB`, `256.0 MiB`. Zeros at the end of the decimals are kept only if the size was rounded.
 pub fn said_bytes(bytes: u64, rounding: Rounding) -> String {
     in_units(bytes, rounding, |whole| 3 - whole.ilog10())
 }
 
-/// Returns a size for a table, with one decimal below a hundred: `18.6 GiB`, `256 MiB`.
+/// Returns a size as text for a table, in the largest unit (B, KiB, … EiB) of which it has at least one, rounded to the
+/// nearest value. It has one decimal below 100 units and none from 100 on: `18.6 GiB`, `256 MiB`. The decimal is left
+/// out if it is 0 and exact.
 pub fn rough_bytes(bytes: u64) -> String {
     in_units(bytes, Rounding::Nearest, |whole| u32::from(whole < 100))
 }
@@ -172,7 +185,7 @@ fn in_units(bytes: u64, rounding: Rounding, decimals: impl Fn(u64) -> u32) -> St
     }
 }
 
-/// Returns a whole number in groups of three digits: `145,799`.
+/// Returns a number in decimal, with a comma between groups of three digits: `145,799`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

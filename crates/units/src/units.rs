@@ -10,15 +10,18 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Rem, Sub, SubAssign};
 
-/// Logical block address: a sector in the host's numbering.
+/// Logical block address (LBA): the number of a sector as the host sees the drive, counted from 0. A sector has 512
+/// bytes in a trace or workload, and the drive's size (512 or 4096 bytes) in a drive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Lba(pub u64);
 
-/// Physical block address: a sector in the drive's numbering, in the order of its layout.
+/// Physical block address (PBA): the number of a sector of the medium, counted from 0 in the order in which the drive's
+/// layout runs over surfaces and tracks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Pba(pub u64);
 
-/// A count of sectors.
+/// A number of sectors. A sector has 512 bytes in a trace or workload, and the drive's size (512 or 4096 bytes) in a
+/// drive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Sectors(pub u64);
 
@@ -69,7 +72,7 @@ macro_rules! count {
                 self.0 == 0
             }
 
-            /// Returns the difference, or 0 if `other` is larger.
+            /// Returns `self - other`, or 0 if `other` is larger.
             pub fn saturating_sub(self, other: $count) -> $count {
                 $count(self.0.saturating_sub(other.0))
             }
@@ -129,10 +132,10 @@ index_and_count!(Pba, Sectors);
 index_and_count!(SimTime, SimDuration);
 
 impl SimTime {
-    /// The start of the run.
+    /// The start of the simulated run.
     pub const ZERO: SimTime = SimTime(0);
 
-    /// Returns the span since `earlier`, or zero if `earlier` is later than `self`.
+    /// Returns the time from `earlier` to `self`, or zero if `earlier` is later than `self`.
     pub fn since(self, earlier: SimTime) -> SimDuration {
         SimDuration(self.0.saturating_sub(earlier.0))
     }
@@ -149,12 +152,12 @@ impl SimDuration {
         SimDuration(count * 1_000_000_000)
     }
 
-    /// Returns the span in seconds, for printing.
+    /// Returns the span in seconds, with its fraction.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// Returns the span in milliseconds, for printing.
+    /// Returns the span in milliseconds, with its fraction.
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
@@ -170,17 +173,17 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Returns the run of `sectors` from `start`.
+    /// Returns the run of `sectors` sectors whose first sector is `start`.
     pub const fn new(start: Pba, sectors: Sectors) -> Extent {
         Extent { start, sectors }
     }
 
-    /// Returns the run from `start` up to, not including, `end`.
+    /// Returns the run from `start` up to, not including, `end`. `end` must not be below `start`.
     pub fn between(start: Pba, end: Pba) -> Extent {
         Extent { start, sectors: end - start }
     }
 
-    /// Returns one past the last sector.
+    /// Returns the address of the sector after the last one; of an empty extent, `start`.
     pub fn end(self) -> Pba {
         self.start + self.sectors
     }
@@ -195,7 +198,7 @@ impl Extent {
         self.start <= pba && pba < self.end()
     }
 
-    /// Returns the sectors that both extents have in common, if any.
+    /// Returns the sectors that both extents have in common, or `None` if they share no sector.
     pub fn intersection(self, other: Extent) -> Option<Extent> {
         let start = self.start.max(other.start);
         let end = self.end().min(other.end());

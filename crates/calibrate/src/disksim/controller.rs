@@ -8,9 +8,11 @@ use super::fields::{Fields, refuse};
 /// Transfer times of the bus, as a `.parv` describes it.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Bus {
-    /// Milliseconds to transfer a block to the host, over the slowest of bus and controllers.
+    /// Time to transfer one sector of 512 bytes from the drive to the host, in milliseconds, over the slowest of the
+    /// bus and its controllers.
     pub read_ms: f64,
-    /// Milliseconds to transfer a block to the drive, over the slowest of bus and controllers.
+    /// Time to transfer one sector of 512 bytes from the host to the drive, in milliseconds, over the slowest of the
+    /// bus and its controllers.
     pub write_ms: f64,
 }
 

@@ -26,13 +26,13 @@ use serde::Serialize;
 use self::fields::Fields;
 use self::syntax::{Block, Item, Read};
 
-/// Why a description was refused.
+/// The reason why a DiskSim description of a drive was refused, with its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}: {reason}")]
 pub struct ImportError {
-    /// File and line.
+    /// Place of the error: a file, or `FILE, line NUMBER`.
     pub place: String,
-    /// The error, and the expected form.
+    /// The error, and the expected form where there is one.
     pub reason: String,
 }
 
@@ -42,14 +42,14 @@ impl ImportError {
     }
 }
 
-/// An imported drive.
+/// A drive that was converted from a DiskSim description to a profile.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// The profile, as TOML.
+    /// Text of the profile in TOML.
     pub toml: String,
-    /// The profile, parsed from the TOML and checked.
+    /// The profile, parsed from `toml` and checked.
     pub profile: Profile,
-    /// Notes about unused parameters and decisions, one line each.
+    /// Notes for people about parameters that are not used and decisions that were made, one line each.
     pub notes: Vec<String>,
 }
 
@@ -70,7 +70,13 @@ struct Conventional {
     kind: &'static str,
 }
 
-/// Imports the drive that `file` describes; `read` reads `file` and the files that it names.
+/// Converts the drive that the DiskSim file `file` describes to a profile. `read` returns the text of a file by its
+/// name, or the reason why it cannot; it is called for `file` and for the files that these name. If several disks are
+/// described, the first is taken.
+///
+/// # Errors
+///
+/// A file cannot be read, its syntax is wrong, it describes no disk, or the disk cannot be expressed as a profile.
 pub fn import(file: &str, read: Read<'_>) -> Result<Imported, ImportError> {
     let items = syntax::parse(file, read)?;
     let mut notes = Vec::new();

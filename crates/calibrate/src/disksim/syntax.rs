@@ -24,9 +24,9 @@ pub(super) enum Value {
 /// A parameter.
 #[derive(Clone, Debug)]
 pub(super) struct Parameter {
-    /// Name, with single blanks between its words.
+    /// Name of the parameter, with single blanks between its words.
     pub name: String,
-    /// Value.
+    /// Value of the parameter: a word, a list or a block.
     pub value: Value,
     /// File and line of the parameter, as `FILE, line NUMBER`.
     pub place: String,
@@ -35,11 +35,11 @@ pub(super) struct Parameter {
 /// Parameters between braces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Block {
-    /// Kind, such as `disksim_disk` or `dm_layout_g1`.
+    /// Kind of the block, such as `disksim_disk` or `dm_layout_g1`.
     pub kind: String,
-    /// Name after the kind, if there is one.
+    /// Name of the block, which follows its kind; empty if there is none.
     pub name: String,
-    /// Parameters, in order.
+    /// The parameters in the block, in the order of the file.
     pub parameters: Vec<Parameter>,
     /// File and line at which the block begins, as `FILE, line NUMBER`.
     pub place: String,

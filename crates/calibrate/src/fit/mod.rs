@@ -30,7 +30,7 @@ use self::search::Search;
 use crate::compare::Comparison;
 use crate::measured::Measured;
 
-/// Name of the schema in the output of `imbrex fit --json`.
+/// Name and version of the format of the output of `imbrex fit --json`.
 pub const SCHEMA: &str = "imbrex.fit/1";
 
 /// Number of passes over all values, in each of the searches.
@@ -39,23 +39,31 @@ const ROUNDS: usize = 14;
 /// Most searches: by distributions, request by request, and again with the kept changes.
 const SEARCHES: usize = 3;
 
-/// Result of a fit.
+/// Result of fitting a profile to a measurement.
 #[derive(Clone, Debug)]
 pub struct Fit {
-    /// The fitted values.
+    /// All values that the fit could change, whether it changed them or not.
     pub fitted: Vec<Fitted>,
-    /// Comparisons of the first half, before and after the fit.
+    /// Comparisons of the measured with the simulated times of the first half of the requests: with the profile before
+    /// and after the fit. The fit used this half.
     pub first: (Comparison, Comparison),
-    /// Comparisons of the second half, before and after the fit.
+    /// Comparisons of the measured with the simulated times of the second half of the requests: with the profile before
+    /// and after the fit. The fit did not use this half.
     pub second: (Comparison, Comparison),
-    /// The profile with the fitted values.
+    /// The profile with the values after the fit.
     pub profile: Profile,
-    /// The profile's text, with the changed values marked.
+    /// The fitted profile as TOML, in which comments mark the changed values.
     pub toml: String,
 }
 
-/// Fits `profile` to the first half of `measured`, which was read from the file `name`. `progress` receives the number
-/// of the round and the total.
+/// Fits `profile` to the first half of the requests of `measured`, and judges the result by the second half. `name` is
+/// the name of the measurement's file, for a comment. `progress` receives the number of each round, from 0, and the
+/// greatest number of rounds that the fit may need.
+///
+/// # Errors
+///
+/// The measurement has fewer than 100 requests or does not suit the drive, the profile is invalid, or the drive cannot
+/// be built or simulated.
 pub fn fit(
     measured: &Measured,
     profile: &Profile,

@@ -21,16 +21,18 @@ const KEPT: f64 = 1.02;
 /// A value counts as determined if moving it raises the demerit figure by this factor, and so the loss by its square.
 const RISE: f64 = 1.05;
 
-/// A fitted value.
+/// A value of a profile that a fit could change, before and after the fit.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Fitted {
-    /// Key in the profile; for a table of seeks, with the distance.
+    /// Key of the value in the profile, such as `mechanics.settle_ns`. For a table of seeks, followed by the distance
+    /// in cylinders at which the value is an offset.
     pub key: String,
-    /// Value before the fit.
+    /// Value before the fit, in the unit of the key, mostly nanoseconds; 0 for an offset of a table of seeks.
     pub before: f64,
-    /// Value after the fit.
+    /// Value after the fit, in the unit of `before`. Equal to `before` if the fit did not change it.
     pub after: f64,
-    /// How far the value can be moved until the figure is a twentieth larger; `None` if no such move is found.
+    /// Distance by which the value can be moved before the demerit figure of the first half rises by 5 %, in the unit
+    /// of the key, rounded up to a step of doubling size. `None` if no move within the value's range raises it so far.
     pub within: Option<f64>,
 }
 

@@ -30,19 +30,19 @@ const CONTROLLER: [&str; 12] = [
 /// A value during a search.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Value {
-    /// Key in the profile.
+    /// Key of the value in the profile, such as `mechanics.settle_ns`.
     pub key: String,
-    /// For a table of seeks, the distance of this offset, cylinders.
+    /// For an offset of a table of seeks, the seek distance to which it belongs, in cylinders; otherwise `None`.
     pub knot: Option<u32>,
-    /// Value in the profile; 0 for an offset of a table of seeks.
+    /// Value in the profile before the fit, in the unit of the key; 0 for an offset of a table of seeks.
     pub before: f64,
-    /// Present value.
+    /// Value that the search has reached, in the unit of the key.
     pub now: f64,
-    /// Size of the next step.
+    /// Size of the next step that the search tries, in the unit of the key.
     pub step: f64,
-    /// Least value.
+    /// Smallest value that the search tries, in the unit of the key.
     pub low: f64,
-    /// Greatest value.
+    /// Largest value that the search tries, in the unit of the key.
     pub high: f64,
 }
 

@@ -15,7 +15,12 @@ pub use record::{ReadOptions, Reading};
 
 use imbrex_trace::TraceError;
 
-/// Reads `bytes`; messages call the file `name`.
+/// Reads a measurement of a real drive from `bytes`, the contents of a file. The format is recognized by the contents;
+/// with [`ReadOptions::columns`], the file is CSV. Messages call the file `name`.
+///
+/// # Errors
+///
+/// The format is unknown, or a line is malformed.
 pub fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Reading, TraceError> {
     if options.columns.is_some() {
         return columns::read(name, bytes, options).map(Reading::Requests);

@@ -3,24 +3,26 @@
 use crate::distribution::Distribution;
 use crate::measured::Measured;
 
-/// How to read a record, as far as the record does not say so itself.
+/// Options for reading the file of a measurement, where the file does not contain the information itself.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
-    /// For `csv`, the names of the columns in order, separated by commas: `op`, `offset`, `size`, `latency`, and
-    /// optionally `time`. Other names are skipped. A `csv` has no default.
+    /// For a CSV file, which is read as one only if this is given: the names of its columns in order, separated by
+    /// commas. The columns `op`, `offset`, `size` and `latency` must be there, and `time` may be. Columns with other
+    /// names are skipped.
     pub columns: Option<String>,
-    /// For `csv`, the unit of each column, separated by commas. An empty unit is seconds for `time`, nanoseconds for
-    /// `latency`, and bytes for `offset` and `size`.
+    /// For a CSV file: the unit of each column in order, separated by commas. An empty unit is seconds for `time`,
+    /// nanoseconds for `latency`, and bytes for `offset` and `size`.
     pub units: Option<String>,
-    /// The only device to read, by number or name.
+    /// Number or name of the only device whose requests are read, from a record of several devices; `None` for no such
+    /// restriction.
     pub device: Option<String>,
 }
 
-/// The contents of a record.
+/// The contents of a measurement's file.
 #[derive(Clone, Debug)]
 pub enum Reading {
-    /// Single requests.
+    /// Single requests, each with its time of issue and its duration.
     Requests(Measured),
-    /// Only the durations of requests.
+    /// Only the distribution of the durations of requests, without the single requests.
     Distribution(Distribution),
 }

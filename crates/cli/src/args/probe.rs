@@ -12,7 +12,7 @@ pub(crate) struct ProbeArgs {
     #[arg(value_name = "TARGET")]
     pub target: String,
 
-    /// Run only this test; give it again for more [default: all].
+    /// Run only this test and the tests that it needs; give it again for more [default: all].
     #[arg(long = "test", value_name = "NAME")]
     pub tests: Vec<String>,
 

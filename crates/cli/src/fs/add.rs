@@ -14,13 +14,13 @@ use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::output;
 
-/// The drive to add.
+/// The drive that a command adds to an array.
 pub(super) struct New<'a> {
-    /// Path of the drive.
+    /// Path of the drive to add: an image, a block device or a file.
     pub path: &'a Path,
-    /// Whether the contents of the drive may be lost, and whether the user has confirmed that.
+    /// Options `--force` and `--yes`: whether the contents of the drive may be lost, and whether to ask first.
     pub consent: Consent,
-    /// Whether the drive is added as a spare.
+    /// Whether the drive is added as a spare, which replaces a drive of the array that fails.
     pub is_spare: bool,
 }
 

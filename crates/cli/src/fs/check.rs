@@ -21,28 +21,28 @@ use crate::output;
 const PIECE_BYTES: u64 = 1 << 20;
 const REGULAR: u32 = 0o100_000;
 
-/// Damage of one kind at one place.
+/// One damage that a check of a file system found.
 pub(super) struct Finding {
-    /// Kind of the damage, a word for JSON.
+    /// Kind of the damage, as one word for the JSON output.
     pub kind: &'static str,
-    /// Description of the damage.
+    /// Description of the damage and its place, for people.
     pub text: String,
-    /// The damaged file, if it is known.
+    /// Path of the damaged file within the file system; `None` if the damage belongs to no known file.
     pub path: Option<PathBuf>,
 }
 
-/// Amount of files that were read, and the damage found.
+/// Result of a check of a file system: the amount that was read, and the damage found.
 #[derive(Default)]
 pub(super) struct Checked {
-    /// UUID of the file system, if a superblock could be read.
+    /// UUID of the file system; `None` if no superblock could be read.
     pub uuid: Option<uuid::Uuid>,
-    /// Number of files, each counted once regardless of its names.
+    /// Number of files that were read; a file with several names (hard links) counts once.
     pub files: u64,
     /// Number of stored bytes of file contents that were read.
     pub bytes: u64,
-    /// Damage that was found.
+    /// Damage that was found; empty if there is none.
     pub findings: Vec<Finding>,
-    /// Number of files and directories that could not be opened.
+    /// Number of files and directories that could not be opened, and so were not checked.
     pub unread: u64,
 }
 

@@ -34,9 +34,9 @@ pub(super) enum Purpose {
 
 /// The devices of one file system.
 pub(super) struct Devices {
-    /// All opened devices, in any order.
+    /// The opened devices of the file system, in any order.
     pub all: Vec<Device>,
-    /// Paths of the devices, in the order of `all`.
+    /// Paths of the opened devices, in the order of `all`.
     pub paths: Vec<PathBuf>,
 }
 

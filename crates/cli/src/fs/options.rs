@@ -20,34 +20,39 @@ const IGNORED: [&str; 9] =
 /// Options that the kernel reports for a mount, and that mount(8) passes back on a remount.
 const TOLD: [&str; 6] = ["user_id", "group_id", "rootmode", "subtype", "max_read", "user"];
 
-/// The user's mount options.
+/// The mount options that the user gave with `-o`, parsed.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Options {
-    /// Mount read-only.
+    /// Whether the file system is mounted read-only (`ro`).
     pub read_only: bool,
-    /// Change the flags of a directory that is mounted already.
+    /// Whether the flags of an existing mount at the directory are changed, instead of a new mount (`remount`).
     pub remount: bool,
-    /// Give other users access.
+    /// Whether users other than the one who mounts get access (`allow_other`).
     pub allow_other: bool,
-    /// Name of the source in the mount table.
+    /// Name of the source in the mount table (`fsname=`); `None` for the default.
     pub source: Option<String>,
-    /// Emulated drives take their simulated time for every answer.
+    /// Whether emulated drives answer as slowly as they would (`time=real`), instead of at once (`time=none`, the
+    /// default).
     pub is_paced: bool,
-    /// Bound on the bytes of files in memory that are not yet written.
+    /// Maximum number of bytes of file data in memory that are not written to the drives yet (`cache=`); `None` for the
+    /// default.
     pub cache_bytes: Option<u64>,
-    /// Number of operations that a drive has at a time.
+    /// Maximum number of operations that a drive is given at a time, 1 to 1024 (`queue_depth=`); `None` for the
+    /// default.
     pub queue_depth: Option<usize>,
-    /// Time, in nanoseconds, after which a waiting write takes turns with reads.
+    /// Time in nanoseconds after which a waiting write takes turns with reads (`queue_deadline=`, there in
+    /// milliseconds); `None` for the default.
     pub queue_deadline_ns: Option<u64>,
-    /// Address at which the figures are served over HTTP.
+    /// Address (`HOST:PORT`) at which the figures are served over HTTP (`window=`); `None` for no HTTP.
     pub window: Option<String>,
-    /// Unix socket that gives the figures as text.
+    /// Path of a Unix socket that gives the figures as text to each client (`stats=`); `None` for no socket.
     pub stats: Option<PathBuf>,
-    /// The directory may have contents, which are hidden during the mount.
+    /// Whether the directory may have contents, which are hidden during the mount (`nonempty`). Without it, such a
+    /// directory is refused.
     pub non_empty: bool,
-    /// Options of the store.
+    /// Options that are passed to the store of the file system, as pairs of key and value, such as `fit` and `worst`.
     pub store: Vec<(String, String)>,
-    /// Flags of mount(8).
+    /// Flags of mount(8), such as `noexec`, in the order in which they were given.
     pub flags: Vec<String>,
 }
 

@@ -16,11 +16,11 @@ use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
 
-/// The new drive.
+/// The drive that replaces another one.
 pub(super) struct New<'a> {
-    /// Path of the drive.
+    /// Path of the replacing drive: an image, a block device or a file.
     pub path: &'a Path,
-    /// Whether the contents of the drive may be lost, and whether the user has confirmed that.
+    /// Options `--force` and `--yes`: whether the contents of the drive may be lost, and whether to ask first.
     pub consent: Consent,
 }
 

@@ -10,11 +10,11 @@ use crate::faults::player::Played;
 use crate::faults::{Fault, FaultKind};
 
 impl EmulatedDrive {
-    /// Adds `faults` to the schedule, and applies those that are due now.
+    /// Adds `faults` to the faults that are to occur, and applies those that are due now.
+    /// [`EmulatedDrive::faults_played`] returns the outcomes.
     ///
     /// # Errors
-    ///
-    /// The drive cannot have one of the faults; then none is added.
+    /// [`DeviceError::Refused`] if the drive cannot have one of the faults; then none is added.
     pub fn play_faults(&mut self, faults: impl IntoIterator<Item = Fault>) -> Result<(), DeviceError> {
         let faults: Vec<Fault> = faults.into_iter().collect();
         for fault in &faults {
@@ -48,7 +48,8 @@ impl EmulatedDrive {
         kind.apply(drive, store)
     }
 
-    /// Returns the faults applied since the last call.
+    /// Removes and returns the faults applied since the previous call, with their outcomes, in the order in which they
+    /// were applied.
     pub fn faults_played(&mut self) -> Vec<Played> {
         self.player_mut().take_played()
     }

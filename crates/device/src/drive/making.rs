@@ -18,14 +18,16 @@ const CHUNK_BYTES: u64 = 1 << 20;
 /// Bytes set aside for each journal of a new image; the space is allocated only when it is written.
 const JOURNAL_BYTES: u64 = 64 << 30;
 
-/// Parameters of a new image.
+/// Parameters of a new image that do not follow from its drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Making {
-    /// Identity of the drive; fixed in tests.
+    /// UUID of the drive; random by default.
     pub uuid: Uuid,
-    /// Bytes of a chunk.
+    /// Size in bytes of a chunk, the unit in which the image allocates space for contents: a power of two from 4 KiB to
+    /// 1 GiB.
     pub chunk_bytes: u64,
-    /// Bytes set aside for each journal.
+    /// Largest size in bytes of each of the two journals; at least one chunk. The space is allocated only when it is
+    /// written.
     pub journal_bytes: u64,
 }
 
@@ -35,11 +37,7 @@ impl Default for Making {
     }
 }
 
-/// Returns the header of an image of `drive`, which `spec` describes.
-///
-/// # Errors
-///
-/// [`DeviceError::Refused`] if the drive has `safety=paper`, because that mode loses data in a power cut.
+/// Returns the header of a new image for `drive`, which was built from `spec`.
 pub fn header_of(drive: &Drive, spec: &DriveSpec, making: &Making) -> Result<Header, DeviceError> {
     if !drive.layer.is_power_safe() {
         return Err(DeviceError::Refused(format!(
@@ -66,15 +64,19 @@ pub fn header_of(drive: &Drive, spec: &DriveSpec, making: &Making) -> Result<Hea
     })
 }
 
-/// Creates the image file `path` for the drive that `header` describes. The file and its directory entry are durable
-/// on return. The file gets its name only when it is complete, so a failure or a killed process leaves nothing
-/// behind.
+/// Creates the image file `path` for the drive that `header` describes, and opens it for writing. The file and its
+/// directory entry are durable on return. The file gets its name only when it is complete, so a failure or a killed
+/// process leaves nothing behind.
+///
+/// # Errors
+/// A file of that name exists, its folder is missing, the header does not describe a valid drive, or the host's file
+/// system fails.
 pub fn create_file(path: &Path, header: Header) -> Result<Opened<FileMedium>, DeviceError> {
     let drive = header.drive()?;
     create_file_of(path, header, drive)
 }
 
-/// Like [`create_file`], for `drive`, which must be new and match `header`.
+/// Like [`create_file`], with `drive` already built from `header` and in its initial state.
 pub fn create_file_of(path: &Path, header: Header, drive: Drive) -> Result<Opened<FileMedium>, DeviceError> {
     let failed = |cause| cannot_make(path, cause);
     let new = NewFile::create(path, 0o666).map_err(failed)?;

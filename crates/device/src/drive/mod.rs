@@ -91,7 +91,8 @@ impl Observer for Watch {
     }
 }
 
-/// An emulated drive that stores data.
+/// An emulated drive that stores data: the simulator determines the time of each request, and a [`Store`] holds the
+/// bytes.
 pub struct EmulatedDrive {
     engine: Engine<Inbox, Watch, StoreCarrier>,
     last_arrival: SimTime,
@@ -107,20 +108,27 @@ pub struct EmulatedDrive {
 }
 
 impl EmulatedDrive {
-    /// Returns a new drive in memory.
+    /// Returns a new drive, described by `header`, whose image is in memory.
+    ///
+    /// # Errors
+    /// The header does not describe a valid drive, or does not fit into its place in the image.
     pub fn in_memory(header: Header) -> Result<EmulatedDrive, DeviceError> {
         let drive = header.drive()?;
         EmulatedDrive::in_memory_of(header, drive)
     }
 
-    /// Like [`EmulatedDrive::in_memory`], for `drive`, which must be new and match `header`.
+    /// Like [`EmulatedDrive::in_memory`], with `drive` already built from `header` and in its initial state.
     pub fn in_memory_of(header: Header, drive: Drive) -> Result<EmulatedDrive, DeviceError> {
         let media: Box<dyn Media> = Box::new(Memory::new());
         Store::create_of(media, header, drive).map(EmulatedDrive::new)
     }
 
-    /// Opens the drive in the image file `path`. `syncs` selects whether barriers survive a crash of the host or only
-    /// of this process.
+    /// Opens the drive in the image file `path` for reading and writing. If `syncs` is true, durable data survives a
+    /// crash of the host, else only the end of this process. Also reserves space on the host's disk for requests in
+    /// progress when the disk becomes full.
+    ///
+    /// # Errors
+    /// The file is missing, in use, not an image, of an older version or damaged.
     pub fn open_file(path: &Path, syncs: bool) -> Result<EmulatedDrive, DeviceError> {
         let media: Box<dyn Media> = Box::new(medium_to_work(path, syncs)?);
         let mut drive = EmulatedDrive::new(Store::open(media, &path.display().to_string())?);
@@ -128,8 +136,11 @@ impl EmulatedDrive {
         Ok(drive)
     }
 
-    /// Opens the drive in the image file `path` for reading; the file is not changed. Recovery after a killed process
-    /// happens in memory, and there is no cleaning in idle time.
+    /// Opens the drive in the image file `path` without ever changing the file: all writes, also those of the recovery
+    /// after a killed process, stay in memory. The drive does no cleaning in idle time.
+    ///
+    /// # Errors
+    /// The file is missing, open for writing elsewhere, not an image or damaged.
     pub fn open_file_to_look(path: &Path) -> Result<EmulatedDrive, DeviceError> {
         let media: Box<dyn Media> = Box::new(Overlay::new(FileMedium::open(path, Mode::Read, false)?));
         let (mut drive, store) = Store::open(media, &path.display().to_string())?;
@@ -137,7 +148,7 @@ impl EmulatedDrive {
         Ok(EmulatedDrive::new((drive, store)))
     }
 
-    /// Returns an emulated drive that works on an opened image.
+    /// Returns the emulated drive of an opened image.
     pub fn new((drive, store): Opened<Box<dyn Media>>) -> EmulatedDrive {
         let ordered = drive.layer.zones().map(ordered_writes);
         let options = Options::live(&drive);
@@ -159,15 +170,19 @@ impl EmulatedDrive {
         drive
     }
 
-    /// Cuts the power, and returns the medium as it is. Requests in flight, the volatile cache and everything else in
-    /// memory are lost.
+    /// Cuts the power, and returns the medium as it is at this moment. Requests in flight, the volatile cache and
+    /// everything else in memory are lost.
     pub fn power_cut(self) -> Box<dyn Media> {
         self.engine.into_carrier().store.into_media()
     }
 
-    /// Cuts the power in the middle of write-back, after completing the requests in flight. `survives` receives the
-    /// first byte of each dirty sector, and returns whether the sector reached the medium. On a drive with zones, all
-    /// sectors of a dirty range after its first lost sector are lost, too.
+    /// Completes the requests in flight, writes back a part of the volatile write cache, then cuts the power and
+    /// returns the medium. For each dirty sector, `survives` receives the byte offset of the sector on the drive and
+    /// returns whether the sector is written back. On a drive with zones, all sectors of a dirty range after its first
+    /// lost sector are lost, too.
+    ///
+    /// # Errors
+    /// The write-back fails, or the drive has stopped.
     pub fn power_cut_keeping(mut self, mut survives: impl FnMut(u64) -> bool) -> Result<Box<dyn Media>, DeviceError> {
         self.work_until(|drive| drive.outstanding() == 0);
         let (sector, in_order) = (u64::from(self.sector_bytes()), self.drive().layer.zones().is_some());
@@ -185,23 +200,27 @@ impl EmulatedDrive {
         Ok(self.power_cut())
     }
 
-    /// Returns the simulator's description of the drive.
+    /// Returns the simulator's drive: its disk, translation layer and parameters.
     pub fn drive(&self) -> &Drive {
         self.engine.drive()
     }
 
-    /// Returns the engine's metrics so far.
+    /// Returns the simulator's measurements of the requests so far.
     pub fn metrics(&self) -> &imbrex_sim::metrics::run::RunMetrics {
         self.engine.metrics()
     }
 
-    /// Returns the operations and times of the medium so far.
+    /// Returns the simulator's timing model, with counts and times of the operations on the platters and the flash so
+    /// far.
     pub fn timing(&self) -> &imbrex_sim::timing::Timing {
         self.engine.timing()
     }
 
-    /// Sets the sizes of the volatile write cache and the read-ahead cache in bytes; 0 turns one off. No data may be
-    /// dirty.
+    /// Replaces the volatile write cache and the read-ahead cache by empty caches of these sizes in bytes; 0 turns a
+    /// cache off.
+    ///
+    /// # Panics
+    /// If the write cache holds dirty sectors.
     pub fn set_caches(&mut self, write_cache_bytes: u64, read_ahead_bytes: u64) {
         self.engine.set_caches(write_cache_bytes, read_ahead_bytes);
         self.engine.carrier_mut().is_written_through = write_cache_bytes == 0;
@@ -225,23 +244,24 @@ impl EmulatedDrive {
         file.check_disk_space().map_err(|cause| DeviceError::medium("writing", cause))
     }
 
-    /// Starts a new log of head positions with at most `samples_max` samples. [`EmulatedDrive::timing`] provides the
-    /// log.
+    /// Starts a new log of head positions, which [`EmulatedDrive::timing`] provides. The log holds at most
+    /// `samples_max` samples; from the second call on, the limit of the first call stays.
     pub fn restart_head_log(&mut self, samples_max: usize) {
         self.engine.timing_mut().actuator_mut().restart_log(samples_max);
     }
 
-    /// Returns the store.
+    /// Returns the store that holds the contents of the drive.
     pub fn store_mut(&mut self) -> &mut Store<Box<dyn Media>> {
         &mut self.engine.carrier_mut().store
     }
 
-    /// Returns the file of the host that contains the image, if the image is in a file.
+    /// Returns the file of the host that contains the image, or `None` if the image is not in a file.
     pub fn host_file(&self) -> Option<Arc<HostFile>> {
         self.engine.carrier().store.space().media().host_file()
     }
 
-    /// Starts recording the activity and the states of bands.
+    /// Starts recording the activity by place and the states of bands, for display. A second call starts the activity
+    /// anew.
     pub fn watch(&mut self) {
         let disk = self.engine.drive().disk.clone();
         let header = self.engine.carrier().store.header();
@@ -251,7 +271,8 @@ impl EmulatedDrive {
         *self.engine.observer_mut() = Watch { activity: Some(Activity::new(disk)), bands: Some(bands) };
     }
 
-    /// Returns the current states of the bands, or `None` before [`EmulatedDrive::watch`].
+    /// Updates and returns the states of the bands, or returns `None` before the first call of
+    /// [`EmulatedDrive::watch`].
     pub fn bands(&mut self) -> Option<&Bands> {
         let now = self.engine.now();
         let (drive, watch) = self.engine.drive_and_observer();
@@ -260,64 +281,66 @@ impl EmulatedDrive {
         Some(bands)
     }
 
-    /// Returns the activity since [`EmulatedDrive::watch`], or `None` before that call.
+    /// Returns the activity since the latest call of [`EmulatedDrive::watch`], or `None` before the first one.
     pub fn activity(&mut self) -> Option<&Activity> {
         self.engine.observer_mut().activity.as_ref()
     }
 
-    /// Returns the capacity in bytes.
+    /// Returns the capacity of the drive, as the host sees it, in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.engine.drive().capacity_bytes()
     }
 
-    /// Returns the bytes per sector.
+    /// Returns the size of a sector of the drive in bytes.
     pub fn sector_bytes(&self) -> u32 {
         self.engine.drive().disk.sector_bytes
     }
 
-    /// Returns the number of sectors acknowledged and not yet written.
+    /// Returns the number of dirty sectors in the volatile write cache: acknowledged to the host and not yet written to
+    /// the medium.
     pub fn dirty(&self) -> Sectors {
         self.engine.dirty()
     }
 
-    /// Returns the byte ranges acknowledged and not yet written, in order: offset and length. A power cut loses
-    /// these.
+    /// Returns the dirty ranges of the volatile write cache in ascending order, as (offset, length) in bytes. A power
+    /// cut loses these.
     pub fn dirty_ranges(&self) -> Vec<(u64, u64)> {
         let sector = u64::from(self.sector_bytes());
         let bytes = |range: &Command| (range.lba.0 * sector, u64::from(range.sectors) * sector);
         self.engine.dirty_ranges().iter().map(bytes).collect()
     }
 
-    /// Returns the simulated time: that of the drive, or that of its host if it is later.
+    /// Returns the simulated time: the later of the drive's own time and [`EmulatedDrive::host_time`].
     pub fn now(&self) -> SimTime {
         self.engine.now().max(self.clock)
     }
 
-    /// Returns the time of a host without a clock: the time of the last answer, or a later one set by `pass_until`.
+    /// Returns the simulated time of a host without a clock of its own: the time of the answer of the latest
+    /// [`EmulatedDrive::serve`], or a later time set by [`EmulatedDrive::pass_until`] or [`EmulatedDrive::advance`].
     pub fn host_time(&self) -> SimTime {
         self.clock
     }
 
-    /// Advances the time of a host without a clock to `time`: its next request arrives no earlier. The drive does its
-    /// work for this period at its next step.
+    /// Advances [`EmulatedDrive::host_time`] to `time`, unless it is later already. The next [`EmulatedDrive::serve`]
+    /// arrives no earlier. The drive does its work for the passed period only at its next step.
     pub fn pass_until(&mut self, time: SimTime) {
         self.clock = self.clock.max(time);
     }
 
-    /// Returns the number of requests submitted and not yet completed.
+    /// Returns the number of requests that were submitted and have no completion yet.
     pub fn outstanding(&self) -> usize {
         self.engine.carrier().requests.len()
     }
 
-    /// Submits a request that arrives at `at`, or at the latest arrival so far if that is later. Returns the number of
-    /// the request, which its completion carries. A TRIM of whole zones waits for the requests in flight to these
-    /// zones. The completion may be available when this returns: a stopped drive answers reads at once.
+    /// Submits a request that arrives at simulated time `at`, or at the latest arrival so far if that is later. Returns
+    /// the number of the request, which its [`Completion`] carries. The request is served by later calls of
+    /// [`EmulatedDrive::advance`] or [`EmulatedDrive::step`]. A TRIM of whole zones waits for the requests in flight to
+    /// these zones. A stopped drive answers reads at once.
     ///
     /// # Errors
-    ///
     /// The request is invalid or violates the rules of a zone. A write fails also while the host's disk is full, and
     /// anything but a read fails on a stopped drive. A request with an error has no effect, no number and no
-    /// completion. Writes to a zone count in the order of submission.
+    /// completion.
     pub fn submit(&mut self, at: SimTime, io: Io) -> Result<u64, DeviceError> {
         if self.has_halted() && io.kind != IoKind::Read {
             self.check_running()?;
@@ -382,7 +405,8 @@ impl EmulatedDrive {
         *self.engine.slow_mut() = slow;
     }
 
-    /// Returns why the drive has stopped and answers only reads, if it has.
+    /// Returns the reason for which the drive has stopped, or `None` while it works. A stopped drive answers only
+    /// reads.
     pub fn stopped(&self) -> Option<&str> {
         self.engine.carrier().store.stopped()
     }
@@ -416,9 +440,10 @@ impl EmulatedDrive {
         Err(DeviceError::Refused(refusal))
     }
 
-    /// Lets the drive work, beginning nothing after `until`, and returns why it paused. Completions are available
-    /// from [`EmulatedDrive::completions`]. For a host without a clock, time passes up to `until`, unless `until` is
-    /// the largest time.
+    /// Lets the drive work until it has nothing to do that begins at or before simulated time `until`. Returns
+    /// [`Stepped::NotBefore`] with the time of the next work, or [`Stepped::Idle`]. [`EmulatedDrive::completions`] then
+    /// returns the completed requests. Also advances [`EmulatedDrive::host_time`] to `until`, unless that is
+    /// `SimTime(u64::MAX)`.
     pub fn advance(&mut self, until: SimTime) -> Stepped {
         if until != SimTime(u64::MAX) {
             self.pass_until(until);
@@ -431,7 +456,8 @@ impl EmulatedDrive {
         }
     }
 
-    /// Lets the drive do one step, unless the step would begin after `until`.
+    /// Lets the drive do one step of work, unless the step would begin after simulated time `until`. Returns
+    /// [`Stepped::Idle`] also if the drive has stopped, or if the host's disk is full and no request is in flight.
     pub fn step(&mut self, until: SimTime) -> Stepped {
         if self.has_halted() || self.outstanding() == 0 && self.check_host_space().is_err() {
             return Stepped::Idle;
@@ -509,8 +535,13 @@ impl EmulatedDrive {
         }
     }
 
-    /// Appends to `runs` the stored and unstored runs of these bytes, in order: length in bytes, and whether the run
-    /// is stored. Unstored bytes read as zeros.
+    /// Appends to `runs` the runs of these bytes that are stored and not stored, in order, as (length in bytes, whether
+    /// stored). Bytes that are not stored read as zeros. `offset` and the end are rounded outward to whole sectors.
+    /// While the range has unreadable sectors, or the write cache is dirty or the drive has stopped, all bytes count as
+    /// stored.
+    ///
+    /// # Errors
+    /// The tables of the image cannot be read.
     pub fn allocation(&mut self, offset: u64, length: u64, runs: &mut Vec<(u64, bool)>) -> Result<(), DeviceError> {
         if self.has_halted() {
             // The layer knows the holes, but it is ahead of the image, so no hole is reported.
@@ -542,13 +573,13 @@ impl EmulatedDrive {
         Ok(())
     }
 
-    /// Removes and returns the completed requests, in the order in which the drive finished them.
+    /// Removes and returns the completed requests, in the order in which they were completed.
     pub fn completions(&mut self) -> std::vec::Drain<'_, Completion> {
         self.engine.carrier_mut().completions.drain(..)
     }
 
-    /// Serves one request for a host without a clock. The request arrives when the previous one was answered, or at
-    /// the later time set by [`pass_until`](EmulatedDrive::pass_until). No time passes after its answer.
+    /// Serves one request to its end, for a host without a clock, and returns its completion. The request arrives at
+    /// [`EmulatedDrive::host_time`], which then advances to the time of the answer.
     ///
     /// # Errors
     /// The drive refuses the request, as in [`EmulatedDrive::submit`]. A request that fails later returns `Ok`, with
@@ -566,11 +597,14 @@ impl EmulatedDrive {
         Ok(completion)
     }
 
-    /// Reads `into.len()` bytes from byte `offset` on and waits for the answer.
+    /// Fills `into` with the bytes from byte `offset` on, and waits for the answer.
     ///
     /// # Errors
     /// [`DeviceError::PastEnd`] if the bytes reach past the end of the drive, [`DeviceError::Refused`] if they are not
     /// one or more whole sectors, or the error of the drive.
+    ///
+    /// # Panics
+    /// If other requests are in flight.
     pub fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         let io = Io { kind: IoKind::Read, offset, length: into.len() as u64, buffer: Vec::new() };
         let completion = self.serve(io)?;
@@ -579,31 +613,49 @@ impl EmulatedDrive {
         Ok(())
     }
 
-    /// Writes the bytes `from` at byte `offset` and waits for the answer. With `fua`, they are then durable.
+    /// Writes the bytes `from` at byte `offset` and waits for the answer. With `fua` (force unit access), the data is
+    /// durable on return.
     ///
     /// # Errors
-    /// Like those of [`EmulatedDrive::read`].
+    /// Like those of [`EmulatedDrive::read`]. Also the violation of a zone's rules, and a full disk of the host.
+    ///
+    /// # Panics
+    /// If other requests are in flight.
     pub fn write(&mut self, offset: u64, from: &[u8], fua: bool) -> Result<(), DeviceError> {
         let kind = IoKind::Write { fua };
         let io = Io { kind, offset, length: from.len() as u64, buffer: from.to_vec() };
         self.serve(io)?.outcome
     }
 
-    /// Flushes the drive and waits for the answer.
+    /// Makes all acknowledged writes durable: sends a flush to the drive and waits for the answer.
+    ///
+    /// # Errors
+    /// The drive fails or has stopped.
+    ///
+    /// # Panics
+    /// If other requests are in flight.
     pub fn flush(&mut self) -> Result<(), DeviceError> {
         self.serve(Io { kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() })?.outcome
     }
 
-    /// Trims `length` bytes from byte `offset` on and waits for the answer.
+    /// Trims `length` bytes from byte `offset` on and waits for the answer. On a drive with zones, this empties the
+    /// zones that the bytes cover completely.
     ///
     /// # Errors
     /// Like those of [`EmulatedDrive::read`].
+    ///
+    /// # Panics
+    /// If other requests are in flight.
     pub fn trim(&mut self, offset: u64, length: u64) -> Result<(), DeviceError> {
         self.serve(Io { kind: IoKind::Trim, offset, length, buffer: Vec::new() })?.outcome
     }
 
-    /// Shuts the drive down: completes the requests in flight, writes the volatile cache back, and makes everything
-    /// durable. Idle cleaning that is still to do stays undone.
+    /// Shuts the drive down: completes the requests in flight and discards their completions, writes the volatile cache
+    /// back, makes everything durable, and marks the image as closed cleanly. Cleaning in idle time that is still to do
+    /// stays undone.
+    ///
+    /// # Errors
+    /// The drive fails or has stopped.
     pub fn shut_down(&mut self) -> Result<(), DeviceError> {
         while self.outstanding() > 0 {
             self.step(SimTime(u64::MAX));
@@ -614,11 +666,11 @@ impl EmulatedDrive {
     }
 }
 
-/// Opens the medium of the image file `path` for reading and writing.
+/// Opens and locks the image file `path` for reading and writing, and checks its header. `syncs` has the meaning of
+/// [`FileMedium::open`].
 ///
 /// # Errors
-///
-/// The image cannot be opened, or is of an older version.
+/// The file cannot be opened, is in use, is not an image, or is an image of an older version.
 pub fn medium_to_work(path: &Path, syncs: bool) -> Result<FileMedium, DeviceError> {
     let mut medium = FileMedium::open(path, Mode::Write, syncs)?;
     let place = path.display().to_string();

@@ -16,46 +16,48 @@ use crate::error::DeviceError;
 pub enum IoKind {
     /// Read bytes.
     Read,
-    /// Write bytes; with `fua` they are durable on completion.
+    /// Write bytes.
     Write {
-        /// Force unit access.
+        /// Force unit access: whether the bytes must be durable when the request completes.
         fua: bool,
     },
-    /// Make all acknowledged writes durable.
+    /// Make all writes that were acknowledged before durable. Offset and length are ignored.
     Flush,
-    /// Discard bytes that the host no longer needs.
+    /// Discard bytes that the host no longer needs. On a drive with zones, empties the zones that the bytes cover
+    /// completely, and ignores the rest.
     Trim,
 }
 
-/// A request to the drive.
+/// A request from the host to the drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Io {
     /// Operation of the request.
     pub kind: IoKind,
-    /// First byte; a multiple of the sector size.
+    /// Offset of the first byte on the drive; a multiple of the sector size.
     pub offset: u64,
-    /// Length in bytes; a multiple of the sector size.
+    /// Length in bytes: at least one sector, and a multiple of the sector size.
     pub length: u64,
-    /// Bytes to write. For a read, a buffer of any length to be filled, which saves an allocation.
+    /// For a write, the bytes to write, exactly `length` of them. For a read, any buffer: the drive resizes and fills
+    /// it, so reuse saves an allocation.
     pub buffer: Vec<u8>,
 }
 
-/// A completed request.
+/// A completed request, successful or not.
 #[derive(Debug)]
 pub struct Completion {
     /// Number of the request, which [`EmulatedDrive::submit`](super::EmulatedDrive::submit) returned.
     pub number: u64,
-    /// Operation from the request.
+    /// Operation of the request.
     pub kind: IoKind,
-    /// Length in bytes from the request.
+    /// Length of the request in bytes.
     pub length: u64,
-    /// Simulated time of arrival.
+    /// Simulated time at which the request entered the drive.
     pub entry: SimTime,
-    /// Simulated time of the answer.
+    /// Simulated time at which the drive answered the request.
     pub end: SimTime,
-    /// Bytes read. For other operations, the buffer of the request or another one, for reuse.
+    /// For a successful read, the bytes read. Otherwise a buffer with undefined contents, for reuse.
     pub buffer: Vec<u8>,
-    /// Whether the request succeeded, or its error.
+    /// `Ok` if the request succeeded, else its error.
     pub outcome: Result<(), DeviceError>,
 }
 

@@ -27,8 +27,12 @@ impl Peek for EmulatedDrive {
 }
 
 impl EmulatedDrive {
-    /// Returns a survey of the contents of the drive, named `name` in it. Other users of the image were checked for
-    /// when the image was opened.
+    /// Returns a survey of the known file systems, partition tables and other contents of the drive, for a warning
+    /// before they are overwritten. `name` is the name of the drive in the survey. Unreadable sectors count as zeros.
+    /// Users of the image file are not looked for.
+    ///
+    /// # Errors
+    /// The contents cannot be examined.
     pub fn survey(&mut self, name: &str) -> io::Result<Survey> {
         let size_bytes = self.capacity_bytes();
         Ok(Survey { name: name.to_string(), size_bytes, contents: contents::found(self)?, ..Survey::default() })

@@ -19,7 +19,7 @@ use imbrex_sim::Slow;
 
 use crate::image::journal::STORE_TAGS;
 
-/// Longest delay of a command by slow sectors.
+/// Longest time by which slow sectors may delay a command, in simulated time.
 pub const SLOW_MAX: SimDuration = SimDuration::from_secs(3600);
 const TAG_UNREADABLE: u8 = STORE_TAGS;
 const TAG_SLOW: u8 = STORE_TAGS + 1;
@@ -34,7 +34,8 @@ pub(super) fn slow(lba: Lba, sectors: Sectors, by: SimDuration) -> Note {
     Note::new(TAG_SLOW, &[lba.0, sectors.0, by.0])
 }
 
-/// The faults of a drive, except those of its zones, which the zones record themselves.
+/// The injected faults of a drive that affect sectors: unreadable and slow sectors. Faults of zones are stored with the
+/// zones.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     unreadable: RunMap<()>,
@@ -42,12 +43,13 @@ pub struct Known {
 }
 
 impl Known {
-    /// Returns whether `note` is a record of a fault.
+    /// Returns whether `note` is a journal record of an injected fault, by its tag.
     pub fn owns(note: &Note) -> bool {
         matches!(note.tag, TAG_UNREADABLE | TAG_SLOW)
     }
 
-    /// Returns a description of `note` and the names of its operands for printing, if it is a record of a fault.
+    /// Returns a description of the journal record `note` and the names of its three fields, for printing, or `None` if
+    /// it is no record of an injected fault.
     pub fn words(note: &Note) -> Option<(&'static str, [&'static str; 3])> {
         match note.tag {
             TAG_UNREADABLE => Some(("unreadable until it is written", ["lba", "sectors", "is_unreadable"])),
@@ -56,11 +58,11 @@ impl Known {
         }
     }
 
-    /// Applies one journal record to the faults of a drive of `capacity`.
+    /// Applies the journal record `note` to these faults: adds a fault or clears one. `capacity` is the size of the
+    /// drive.
     ///
     /// # Errors
-    ///
-    /// The sectors reach past the end of the drive, or the fault is unknown.
+    /// The record covers no sectors or sectors past the end of the drive, or has an unknown tag or value.
     pub fn replay(&mut self, note: &Note, capacity: Sectors) -> Result<(), ReplayError> {
         let refused = |reason: String| Err(ReplayError { note: *note, reason });
         let [lba, sectors, what, _] = note.fields;
@@ -76,7 +78,8 @@ impl Known {
         Ok(())
     }
 
-    /// Appends the records from which a replay rebuilds these faults.
+    /// Appends to `notes` one journal record for each run of faulty sectors. Replaying these records rebuilds the
+    /// faults.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         notes.extend(self.unreadable().map(|(lba, sectors)| unreadable(lba, sectors, true)));
         notes.extend(self.slow.iter().map(|(lba, sectors, by)| slow(lba, sectors, by)));
@@ -95,13 +98,14 @@ impl Known {
         is_hit.then(|| unreadable(lba, sectors, false))
     }
 
-    /// Returns whether any of `sectors` from `lba` on is unreadable.
+    /// Returns whether any of the `sectors` sectors from `lba` on is unreadable.
     pub fn is_unreadable(&self, lba: Lba, sectors: Sectors) -> bool {
         self.first_unreadable(lba, sectors, |_, _| false).is_some()
     }
 
-    /// Returns the first unreadable sector among `sectors` from `lba` on for which `is_spared(sector, sector + 1)` is
-    /// false.
+    /// Returns the first unreadable sector among the `sectors` sectors from `lba` on for which `is_spared(sector,
+    /// sector + 1)` returns false, or `None` if there is none. `is_spared(start, end)` tells whether all sectors of the
+    /// range are spared, for example because a cache holds them.
     pub fn first_unreadable(&self, lba: Lba, sectors: Sectors, is_spared: impl Fn(u64, u64) -> bool) -> Option<Lba> {
         if self.unreadable.is_empty() {
             return None;
@@ -115,12 +119,12 @@ impl Known {
         first
     }
 
-    /// Returns the runs of unreadable sectors, in order: first LBA and length.
+    /// Returns the runs of unreadable sectors in ascending order: first LBA and length.
     pub fn unreadable(&self) -> impl Iterator<Item = (Lba, Sectors)> + '_ {
         self.unreadable.iter().map(|(start, length, ())| (Lba(start), Sectors(length)))
     }
 
-    /// Returns the slow sectors.
+    /// Returns the slow sectors, with the delay of each run.
     pub fn slow(&self) -> &Slow {
         &self.slow
     }

@@ -35,58 +35,59 @@ use crate::error::DeviceError;
 use crate::media::Media;
 use crate::store::Store;
 
-/// Kind of a fault.
+/// A fault of a drive, and the place where it occurs. All sectors are logical sectors of the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// Reads of these sectors fail until the sectors are written.
+    /// Each of these sectors fails to read until it is written.
     Unreadable {
-        /// First unreadable sector.
+        /// First of the unreadable sectors.
         lba: Lba,
         /// Number of unreadable sectors.
         sectors: Sectors,
     },
-    /// Commands that touch these sectors take longer.
+    /// Commands that touch any of these sectors take longer, until the fault is cleared.
     Slow {
-        /// First slow sector.
+        /// First of the slow sectors.
         lba: Lba,
         /// Number of slow sectors.
         sectors: Sectors,
-        /// Additional simulated time of each command.
+        /// Simulated time by which each such command takes longer; more than zero, at most one hour.
         by: SimDuration,
     },
-    /// A zone fails.
+    /// A zone becomes read-only or offline, until the fault is cleared.
     Zone {
-        /// Index of the zone.
+        /// Index of the zone, from 0.
         zone: u32,
-        /// [`Condition::ReadOnly`] or [`Condition::Offline`].
+        /// New condition of the zone: [`Condition::ReadOnly`] or [`Condition::Offline`]; any other value is a bug of
+        /// the caller.
         condition: Condition,
     },
-    /// The write pointer of a zone moves.
+    /// The write pointer of a zone moves, forward or backward.
     Pointer {
-        /// Index of the zone.
+        /// Index of the zone, from 0. The zone must not be conventional.
         zone: u32,
-        /// New position of the pointer, in sectors from the zone's start.
+        /// New position of the pointer, in sectors from the start of the zone; at most the zone size.
         to: Sectors,
     },
 }
 
-/// Moment at which a fault occurs: at once, at a simulated time, or after a number of requests.
+/// Moment at which a scheduled fault occurs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due {
-    /// At once.
+    /// At once, when the schedule is given to the drive.
     Now,
-    /// With the first request that arrives at this simulated time or later.
+    /// Just before the first request that arrives at this simulated time or later.
     At(SimTime),
-    /// With the first request after this number of requests.
+    /// Just before the request that follows this number of requests to the drive; 0 means at once.
     AfterRequests(u64),
 }
 
-/// A fault, and the moment at which it occurs.
+/// A fault to be injected, and the moment at which it occurs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// Kind of the fault.
+    /// Kind and place of the fault.
     pub kind: FaultKind,
-    /// Moment at which the fault occurs: a simulated time or a number of requests.
+    /// Moment at which the fault occurs.
     pub due: Due,
 }
 
@@ -108,11 +109,13 @@ impl fmt::Display for FaultKind {
 }
 
 impl FaultKind {
-    /// Checks that `drive` can have the fault.
+    /// Checks that `drive` can have the fault: the sectors or the zone exist, and all values are in range.
     ///
     /// # Errors
+    /// A message that gives the reason and the allowed values.
     ///
-    /// The reason why not, and the values that are allowed.
+    /// # Panics
+    /// If a [`FaultKind::Zone`] has another condition than read-only or offline.
     pub fn check(&self, drive: &Drive) -> Result<(), String> {
         match *self {
             FaultKind::Unreadable { lba, sectors } => check_range(drive, lba, sectors),
@@ -148,7 +151,12 @@ impl FaultKind {
         }
     }
 
-    /// Applies the fault, durably.
+    /// Applies the fault to the drive and its image at once; it is durable on return. No requests may be in flight to
+    /// the zone of the fault.
+    ///
+    /// # Errors
+    /// [`DeviceError::Refused`] if the drive cannot have the fault, [`DeviceError::Zone`] if the zone does not allow it
+    /// now, or the error of the image.
     pub fn apply<M: Media>(&self, drive: &mut Drive, store: &mut Store<M>) -> Result<(), DeviceError> {
         self.check(drive).map_err(DeviceError::Refused)?;
         match *self {
@@ -164,8 +172,11 @@ impl FaultKind {
     }
 }
 
-/// Clears all faults. Sectors that were unreadable read as stored, and the condition of each zone follows from its
-/// pointer. Pointers that a fault moved stay where they are.
+/// Clears all injected faults of the drive, durably. Sectors that were unreadable read as stored, and the condition of
+/// each failed zone follows from its pointer. Write pointers that a fault moved stay where they are.
+///
+/// # Errors
+/// The image fails, or its store has stopped.
 pub fn clear<M: Media>(drive: &mut Drive, store: &mut Store<M>) -> Result<(), DeviceError> {
     for note in store.faults().undone() {
         store.record(&note)?;
@@ -176,7 +187,8 @@ pub fn clear<M: Media>(drive: &mut Drive, store: &mut Store<M>) -> Result<(), De
     Ok(())
 }
 
-/// Returns the zones that are read-only or offline, with their conditions.
+/// Returns the zones that are read-only or offline, in ascending order, as (index, condition). Empty for a drive
+/// without zones.
 pub fn failed_zones(drive: &Drive) -> Vec<(u32, Condition)> {
     let Some(zones) = drive.layer.zones() else { return Vec::new() };
     let conditions = (0..zones.len()).filter_map(|zone| Some((zone, zones.zone(zone).ok()?.condition)));

@@ -11,13 +11,12 @@ use imbrex_disk::SimTime;
 use super::{Due, Fault, FaultKind};
 use crate::error::DeviceError;
 
-/// A fault of which the time has come, and its outcome.
+/// A scheduled fault that the drive has tried to apply, and the outcome.
 #[derive(Debug)]
 pub struct Played {
-    /// Kind of the fault.
+    /// Kind and place of the fault.
     pub kind: FaultKind,
-    /// Whether the fault was applied. An error if the drive could no longer have it, for example because the zone has
-    /// failed.
+    /// `Ok` if the fault was applied, else the error; for example, the zone had failed meanwhile.
     pub outcome: Result<(), DeviceError>,
 }
 

@@ -35,19 +35,19 @@ use toml::Spanned;
 
 use super::{Due, Fault, FaultKind};
 
-/// An error in a schedule, with its place.
+/// An error in a schedule of faults, with its place in the text.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}:{line}: {reason}")]
 pub struct ScheduleError {
-    /// Path of the file.
+    /// Name of the schedule, as given to [`Schedule::parse`]; usually the path of its file.
     pub place: String,
-    /// Number of the line, from 1.
+    /// Number of the line in the text, from 1.
     pub line: usize,
-    /// The fault in the schedule and its remedy.
+    /// The error and its remedy.
     pub reason: String,
 }
 
-/// A list of faults, each with its time.
+/// A list of faults to inject, each with the moment at which it occurs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Schedule {
     place: String,
@@ -88,7 +88,12 @@ const KINDS: [(&str, &[&str]); 5] = [
 type Wrong = (usize, String);
 
 impl Schedule {
-    /// Parses a schedule; `place` names it in errors.
+    /// Parses the TOML text of a schedule. `place` names the schedule in errors. The faults are not compared with any
+    /// drive; [`Schedule::check`] does that.
+    ///
+    /// # Errors
+    /// The text is not valid TOML, has no fault, or a fault has an unknown kind, a missing or superfluous key, or a bad
+    /// value.
     pub fn parse(place: &str, text: &str) -> Result<Schedule, ScheduleError> {
         let line = |at: usize| text.as_bytes()[..at.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1;
         let wrong = |(at, reason): Wrong| ScheduleError { place: place.into(), line: line(at), reason };
@@ -108,11 +113,10 @@ impl Schedule {
         Ok(Schedule { place: place.into(), faults })
     }
 
-    /// Checks that `drive` can have all of the faults.
+    /// Checks that `drive` can have every fault of the schedule.
     ///
     /// # Errors
-    ///
-    /// The first fault that the drive cannot have.
+    /// The reason for the first fault that the drive cannot have, with its line.
     pub fn check(&self, drive: &Drive) -> Result<(), ScheduleError> {
         for (line, fault) in &self.faults {
             fault.kind.check(drive).map_err(|reason| self.wrong(*line, reason))?;
@@ -120,11 +124,11 @@ impl Schedule {
         Ok(())
     }
 
-    /// Returns the faults, for a caller in which no simulated time passes.
+    /// Returns the faults without their moments, in the order of the text, for a caller in which no simulated time
+    /// passes.
     ///
     /// # Errors
-    ///
-    /// A fault is not due at once.
+    /// The first fault that has `at` or `after_requests`, with its line.
     pub fn at_once(&self) -> Result<Vec<FaultKind>, ScheduleError> {
         let at_once = |(line, fault): &(usize, Fault)| match fault.due {
             Due::Now => Ok(fault.kind),
@@ -137,7 +141,7 @@ impl Schedule {
         self.faults.iter().map(at_once).collect()
     }
 
-    /// Returns the faults with their times.
+    /// Returns the faults with their moments, in the order of the text.
     pub fn faults(&self) -> impl Iterator<Item = Fault> + '_ {
         self.faults.iter().map(|(_, fault)| *fault)
     }

@@ -5,34 +5,34 @@
 //! Invariants:
 //! 1. No limit changes the contents of an image or its guarantees, only how often it is read and written.
 
-/// Limits on memory and on the size of batches.
+/// Limits of an open image on memory and on the size of batches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// Number of blocks of sector tables cached in memory; each covers 62 sectors.
+    /// Number of 512-byte blocks of sector tables cached in memory; each covers 62 sectors.
     pub table_blocks: usize,
-    /// Number of directory entries read at once.
+    /// Number of directory entries of slots read at once when an image is opened.
     pub directory_batch: u64,
-    /// Largest number of slots prepared at once. Their preparation is durable before the first of them is assigned to a
-    /// chunk.
+    /// Largest number of slots (places for a chunk in the file) that are prepared at once. Their preparation is durable
+    /// before the first of them is assigned to a chunk.
     pub slots_prepared: u64,
-    /// Number of journal records read or written at once.
+    /// Number of journal records read at once by a replay, or written at once by a checkpoint.
     pub journal_batch: usize,
-    /// Number of records after which a checkpoint replaces the journal; four times the size of the latest checkpoint,
-    /// if that is more.
+    /// Number of records in the journal from which on a checkpoint is due. If four times the size of the latest
+    /// checkpoint is more, that counts instead.
     pub journal_before_checkpoint: u64,
-    /// Bytes of contents read and checksummed at once.
+    /// Number of bytes of contents read and checksummed at once; at least one sector is.
     pub read_bytes: usize,
-    /// Largest number of written blocks of sector tables whose digests are not written yet.
+    /// Number of written blocks of sector tables from which on their digests are written before the next barrier.
     pub undigested_blocks: usize,
-    /// Bytes of contents buffered until their lines in the sector tables are durable, on media whose flush waits for a
-    /// disk. The buffer may exceed this by one write.
+    /// Number of bytes of contents that may wait in memory until their lines in the sector tables are durable. Used on
+    /// media whose flush waits for a disk. The buffer may exceed this by one write.
     pub held_bytes: usize,
-    /// Number of sector tables that an opening after a power cut announces to the medium before it reads them.
+    /// Number of sector tables that the recovery after a power cut announces to the medium before it reads them.
     pub tables_ahead: usize,
 }
 
 impl Bounds {
-    /// The smallest limits that work.
+    /// The smallest limits that work; for tests.
     pub const SMALLEST: Bounds = Bounds {
         table_blocks: 1,
         directory_batch: 1,

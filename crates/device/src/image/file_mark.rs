@@ -75,14 +75,22 @@ impl<M: Media> Space<M> {
         Ok(mark.is_some_and(|mark| !mark.names_same(&FileMark::of(&host.identity()))))
     }
 
-    /// Returns whether the image is a copy that was begun while the original was not closed.
+    /// Returns whether the image is a copy that was begun while the original was open for writing. Tells this from two
+    /// facts: the state says that the image was not closed, and the image lies in another file than the one in which it
+    /// was last opened for writing.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn is_copied_unclosed(&mut self) -> Result<bool, DeviceError> {
         Ok(!self.state.is_sealed && self.is_elsewhere()?)
     }
 
-    /// Returns whether the image is a copy that was made while the original was written to, as far as can be detected.
-    /// If the copy's state says that it was closed, its sector tables are read: in a valid copy, no block's era reaches
-    /// the era of the state.
+    /// Returns whether the image is a copy that was made while the original was open for writing, as far as can be
+    /// detected. Unlike [`Space::is_copied_unclosed`], also detects an original that was opened during the copying:
+    /// then some sector tables are newer than the state.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn is_copied_at_work(&mut self) -> Result<bool, DeviceError> {
         if !self.is_elsewhere()? {
             return Ok(false);
@@ -131,7 +139,11 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Marks the image as lying in the file in which it was opened. The mark is durable when this function returns.
+    /// Stores in the image the identity of the file in which it lies now, durably. Does nothing for a medium that is
+    /// not in a file.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn mark_file(&mut self) -> Result<(), DeviceError> {
         let Some(host) = self.media.host_file() else { return Ok(()) };
         let mark = FileMark::of(&host.identity());

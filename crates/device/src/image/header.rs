@@ -22,45 +22,46 @@ const FIXED_BYTES: usize = 24;
 /// read.
 const CHUNKS_MAX: u64 = 1 << 30;
 
-/// First bytes of an image.
+/// First eight bytes of an image file.
 pub const MAGIC: [u8; 8] = *b"IMBREX\x1a\n";
-/// Format version that this program writes.
+/// Format version of the images that this program creates; only these can be opened for writing.
 pub const VERSION: u32 = 3;
-/// Oldest format version that this program reads and can upgrade.
+/// Oldest format version that this program can read and upgrade to [`VERSION`].
 pub const VERSION_MIN: u32 = 2;
 
-/// Description of a drive.
+/// The header of an image: the description of its drive, and the sizes that determine the layout of the image.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Header {
-    /// UUID of the drive, which seeds its checksums. A snapshot has the UUID of the drive that it was taken of.
+    /// UUID of the drive. All checksums of the image depend on it. A snapshot keeps the UUID of the drive from which it
+    /// was taken.
     pub uuid: Uuid,
-    /// UUID of a snapshot; `None` for an original.
+    /// UUID of the snapshot, or `None` if the image is not a snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Uuid>,
-    /// Text of the drive, as the user gave it: `PROFILE[+LAYER][:key=value,…]`.
+    /// Specification of the drive, as the user gave it: `PROFILE[+LAYER][:key=value,…]`.
     pub label: String,
     /// Name of the profile's file, for messages: NAME.toml for a built-in profile, otherwise the path as the user gave
     /// it.
     pub profile_file: String,
-    /// Text of the profile, in TOML.
+    /// Text of the disk profile, in TOML.
     pub profile_text: String,
-    /// Values that override those of the profile, as (key, value).
+    /// Values that override those of the profile, as (key, value), in the order given by the user.
     pub profile_overrides: Vec<(String, String)>,
-    /// Name of the translation layer.
+    /// Name of the translation layer in the registry of layers.
     pub layer: String,
     /// All parameters of the layer, as (name, value): those that the user set, and those with default values.
     pub parameters: Vec<(String, String)>,
-    /// Size of a sector in bytes.
+    /// Size of a sector in bytes: 512 or 4096.
     pub sector_bytes: u32,
     /// Number of physical sectors of the platters, each of `sector_bytes` bytes.
     pub disk_sectors: u64,
     /// Number of sectors of the flash, each of `sector_bytes` bytes; 0 if the drive has no flash.
     pub flash_sectors: u64,
-    /// Size of a chunk in bytes.
+    /// Size in bytes of a chunk, the unit in which space of the image is allocated; a power of two from 4 KiB to 1 GiB.
     pub chunk_bytes: u64,
-    /// Size of each of the two journals in bytes.
+    /// Largest size in bytes of each of the two journals.
     pub journal_bytes: u64,
-    /// Format version, stored in front of the JSON.
+    /// Format version of the image. It is stored before the JSON text of the header.
     #[serde(skip, default = "newest")]
     pub version: u32,
 }
@@ -70,7 +71,7 @@ fn newest() -> u32 {
 }
 
 impl Header {
-    /// Returns the layout of the image.
+    /// Returns the offsets of all parts of the image.
     pub fn layout(&self) -> Layout {
         Layout::new(&Sizes {
             sector_bytes: u64::from(self.sector_bytes),
@@ -82,10 +83,11 @@ impl Header {
         })
     }
 
-    /// Builds the drive in its initial state.
+    /// Builds the drive that the header describes, in its initial state.
     ///
     /// # Errors
-    /// The profile or the layer is invalid, or this program computes another number of sectors than the header says.
+    /// [`DeviceError::Image`] if the profile or the layer is invalid, or if this program computes another number of
+    /// physical sectors than the header says.
     pub fn drive(&self) -> Result<Drive, DeviceError> {
         let refused = |reason: String| DeviceError::image(&self.label, reason);
         let profile = Profile::parse(&self.profile_file, &self.profile_text, &self.profile_overrides)
@@ -103,7 +105,10 @@ impl Header {
         Ok(drive)
     }
 
-    /// Writes all copies of the header to `media`.
+    /// Writes the three copies of the header to `media`, without a flush.
+    ///
+    /// # Errors
+    /// [`DeviceError::Refused`] if the header is longer than [`HEADER_BYTES`], or the medium fails.
     pub fn write(&self, media: &mut impl Media) -> Result<(), DeviceError> {
         let bytes = self.bytes()?;
         let layout = self.layout();
@@ -129,15 +134,16 @@ impl Header {
         Ok(bytes)
     }
 
-    /// Returns the size of one copy in bytes.
+    /// Returns the size of one copy of the header in bytes, as written to the image.
     pub fn length(&self) -> u64 {
         self.bytes().map_or(HEADER_BYTES, |bytes| bytes.len() as u64)
     }
 
-    /// Reads the header from the first valid copy; `place` names the file in errors.
+    /// Reads the header from the first valid copy on `media`; `place` names the image in errors.
     ///
     /// # Errors
-    /// A failure of the medium; or, if no copy is valid, the error of the first place.
+    /// A failure of the medium. If no copy is valid, [`DeviceError::Image`] if the medium does not begin with a header
+    /// of a supported version, or [`DeviceError::Damaged`] if it begins with a damaged one.
     pub fn read(media: &mut impl Media, place: &str) -> Result<Header, DeviceError> {
         let mut refused = None;
         for offset in header_places() {
@@ -153,7 +159,11 @@ impl Header {
         Err(refused.expect("there is a place to look"))
     }
 
-    /// Returns the numbers of the copies that differ from this header.
+    /// Returns the numbers, from 0 to 2, of the copies on `media` that differ from this header; `place` names the image
+    /// in errors.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn spoilt_copies(&self, media: &mut impl Media, place: &str) -> Result<Vec<u64>, DeviceError> {
         let (layout, bytes) = (self.layout(), self.bytes()?);
         let (mut spoilt, mut found) = (Vec::new(), vec![0; bytes.len()]);

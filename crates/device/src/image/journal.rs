@@ -29,13 +29,13 @@ use super::state::State;
 use crate::error::DeviceError;
 use crate::media::Media;
 
-/// First tag of notes of the store; lower tags belong to the layer.
+/// First tag of journal notes that belong to the store. Lower tags belong to the translation layer.
 pub const STORE_TAGS: u8 = 240;
 
 /// Size of a record in bytes: checksum 4, epoch 4, number 8, tag 1, era 7, four fields of 8, and the number of records
 /// that were durable when the record was written, 8. Earlier versions of this program wrote 0 for the era.
 pub const RECORD_BYTES: usize = 64;
-/// The journal, open for appending.
+/// The valid journal of an open image: an append-only log of changes to the map and to the faults of the drive.
 #[derive(Debug)]
 pub struct Journal {
     regions: [Region; 2],
@@ -53,16 +53,18 @@ pub struct Journal {
     buffer: Vec<u8>,
 }
 
-/// A record as stored.
+/// A record of the journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// The mapping change.
+    /// Change of the map or of the faults that the record describes.
     pub note: Note,
-    /// Epoch in which the record was written. Openings for writing and checkpoints begin a new one.
+    /// Number of the epoch in which the record was written. Each opening for writing and each checkpoint begins a new
+    /// epoch.
     pub epoch: u32,
-    /// Number of records that were durable when this one was written.
+    /// Number of records of the journal that were known to be durable when this record was written.
     pub durable: u64,
-    /// Era in which the record was written: all writes of earlier eras were durable then.
+    /// Number of the era in which the record was written. An era ends with a barrier, so all writes of earlier eras
+    /// were durable then.
     pub era: u64,
 }
 
@@ -139,11 +141,12 @@ fn regions_of(journal: u32) -> [Region; 2] {
 }
 
 impl Journal {
-    /// Reads the valid journal of `space`, and returns it open for appending. Calls `each` with every note. The journal
-    /// holds at most `journal_bytes` bytes; `place` names the image in errors.
+    /// Reads the valid journal of `space` from its start to its last valid record, and calls `each` with the note of
+    /// every record in order. Returns the journal, open for appending after [`Journal::begin_epoch`]. The journal may
+    /// grow to `journal_bytes` bytes; `place` names the image in errors.
     ///
     /// # Errors
-    /// The journal is damaged before a record that was durable.
+    /// [`DeviceError::Damaged`] if a record that was durable is unreadable; an error of `each` or of the medium.
     pub fn replay<M: Media>(
         space: &mut Space<M>,
         journal_bytes: u64,
@@ -208,8 +211,11 @@ impl Journal {
         })
     }
 
-    /// Begins a new epoch: to be called once after a replay, before the first append. Records of which a power cut left
-    /// one copy get their second copy again.
+    /// Begins a new epoch, durably. To be called once after [`Journal::replay`], before the first append. Records of
+    /// which a power cut left only one copy get their second copy again.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn begin_epoch<M: Media>(&mut self, space: &mut Space<M>) -> Result<(), DeviceError> {
         for number in std::mem::take(&mut self.halves) {
             self.rewrite(space, number)?;
@@ -223,19 +229,25 @@ impl Journal {
         Ok(())
     }
 
-    /// Notes that all records so far are durable, because the medium was flushed.
+    /// Records that all records appended so far are durable. To be called after a flush of the medium.
     pub fn flushed(&mut self) {
         self.durable = self.next;
     }
 
-    /// Seals the journal: the state records the number of records, and that the image was closed cleanly.
+    /// Marks the image as closed cleanly, and stores the number of records; durable on return.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn seal<M: Media>(&mut self, space: &mut Space<M>) -> Result<(), DeviceError> {
         let records = self.next;
         space.update(|state| *state = State { journal_records: records, is_sealed: true, ..*state })
     }
 
-    /// Calls `each` with the record number and the number of every copy that is damaged. Records of which a power cut
-    /// left only one copy are left out.
+    /// Calls `each` with the number of the record and the number of the copy, 0 or 1, for every damaged copy of a
+    /// record. Copies that a power cut left out, and that are not rewritten yet, are not reported.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn for_each_spoilt<M: Media>(
         &self,
         space: &mut Space<M>,
@@ -259,7 +271,11 @@ impl Journal {
         Ok(())
     }
 
-    /// Rewrites both copies of every record that has a damaged copy, if one copy is valid.
+    /// Rewrites both copies of every record that has one damaged copy, from the valid copy. Leaves records with two
+    /// damaged copies as they are.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn heal<M: Media>(&self, space: &mut Space<M>) -> Result<(), DeviceError> {
         let mut spoilt = Vec::new();
         self.for_each_spoilt(space, |number, _| spoilt.push(number))?;
@@ -279,7 +295,11 @@ impl Journal {
         space.write_raw(&self.regions.map(|region| (region, at, &bytes[..])))
     }
 
-    /// Returns an empty journal that replaces an unreadable one, durably. Only repair uses this function.
+    /// Makes the other of the two journals the valid one, without any records, durably, and returns it. Only repair
+    /// uses this function, if the valid journal is unreadable.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn begin_anew<M: Media>(space: &mut Space<M>, journal_bytes: u64) -> Result<Journal, DeviceError> {
         let other = 1 - space.state().journal;
         let epoch = space.state().epoch + 1;
@@ -304,15 +324,15 @@ impl Journal {
         self.regions
     }
 
-    /// Returns the number of records in the journal.
+    /// Returns the number of records in the journal, durable or not.
     pub fn records(&self) -> u64 {
         self.next
     }
 
-    /// Appends one record.
+    /// Appends one record with `note` to both copies of the journal. The record is durable after the next barrier.
     ///
     /// # Errors
-    /// The journal is full, or the medium fails.
+    /// [`DeviceError::Refused`] if the journal is full, or the medium fails.
     pub fn append(&mut self, space: &mut Space<impl Media>, note: &Note) -> Result<(), DeviceError> {
         if self.next >= self.records_max {
             return Err(DeviceError::Refused("the journal is full".into()));
@@ -326,16 +346,19 @@ impl Journal {
     }
 
     /// Returns whether the journal is so long that a checkpoint should replace it. The threshold is
-    /// [`Bounds::journal_before_checkpoint`](super::Bounds::journal_before_checkpoint), or four times the size of the
-    /// latest checkpoint if that is more, so checkpoints take a bounded share of the work. The threshold is at most
-    /// half the capacity of the journal, or the size of the latest checkpoint plus an eighth of the capacity, if that
-    /// is more.
+    /// [`Bounds::journal_before_checkpoint`](super::Bounds::journal_before_checkpoint) records, or four times the size
+    /// of the latest checkpoint if that is more. It is at most half of the records that fit into the journal, or the
+    /// size of the latest checkpoint plus an eighth of them, if that is more.
     pub fn wants_checkpoint(&self) -> bool {
         let room = (self.records_max / 2).max(self.checkpoint_records + self.records_max / 8);
         self.next >= self.before_checkpoint.max(self.checkpoint_records * 4).min(room)
     }
 
-    /// Replaces the journal by a checkpoint: `notes` describe the same map as all records of the journal.
+    /// Writes `notes` as the records of the other journal, and makes that the valid one. `notes` must describe the same
+    /// map and faults as all records so far. Durable on return.
+    ///
+    /// # Errors
+    /// [`DeviceError::Refused`] if `notes` fill the whole journal, or the medium fails.
     pub fn checkpoint(&mut self, space: &mut Space<impl Media>, notes: &[Note]) -> Result<(), DeviceError> {
         if notes.len() as u64 >= self.records_max {
             return Err(DeviceError::Refused(format!("a checkpoint of {} records overfills the journal", notes.len())));

@@ -19,37 +19,38 @@
 //! 2. Contents begin at multiples of 4 KiB, to match the pages of the host's page cache.
 //! 3. The digest of a block of a sector table lies in another 4 KiB of the file than the block.
 
-/// Region of the address space of a drive.
+/// Region of the address space of an image: one kind of data that a drive stores, independent of its place in the file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(usize)]
 pub enum Region {
-    /// Contents of the platters.
+    /// Contents of the physical sectors of the platters.
     Disk = 0,
-    /// Contents of the flash.
+    /// Contents of the sectors of the flash.
     Flash = 1,
-    /// First journal.
+    /// First copy of journal 0.
     JournalA = 2,
-    /// Second journal.
+    /// First copy of journal 1.
     JournalB = 3,
-    /// Second copy of the first journal.
+    /// Second copy of journal 0.
     MirrorA = 4,
-    /// Second copy of the second journal.
+    /// Second copy of journal 1.
     MirrorB = 5,
 }
 
 impl Region {
-    /// All regions, in the order of their chunks.
+    /// All regions, in the order in which their chunks are numbered.
     pub const ALL: [Region; REGIONS] =
         [Region::Disk, Region::Flash, Region::JournalA, Region::JournalB, Region::MirrorA, Region::MirrorB];
 
-    /// Returns whether the contents of the region are sectors, each with its line in a sector table.
+    /// Returns whether the region holds sectors of the drive, with their checksums in sector tables: true for the
+    /// platters and the flash, false for journals.
     pub fn has_sectors(self) -> bool {
         matches!(self, Region::Disk | Region::Flash)
     }
 }
 
 pub(super) const REGIONS: usize = 6;
-/// Bytes reserved for the header.
+/// Number of bytes reserved for each copy of the header.
 pub const HEADER_BYTES: u64 = 64 << 10;
 /// Number of copies of the header and of each state.
 pub(super) const COPIES: u64 = 3;
@@ -74,26 +75,27 @@ const HEAD_DISTANCES: [u64; 2] = [128 << 10, 1 << 20];
 /// Sizes that determine the layout of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
-    /// Size of a sector in bytes.
+    /// Size of a sector of the drive in bytes.
     pub sector_bytes: u64,
-    /// Size of a chunk's contents in bytes.
+    /// Size in bytes of a chunk, the unit in which space of the image is allocated.
     pub chunk_bytes: u64,
     /// Number of physical sectors of the platters.
     pub disk_sectors: u64,
-    /// Number of sectors of the flash.
+    /// Number of sectors of the flash; 0 if the drive has none.
     pub flash_sectors: u64,
-    /// Size of each journal in bytes.
+    /// Largest size in bytes of each of the two journals.
     pub journal_bytes: u64,
-    /// Format version.
+    /// Format version of the image.
     pub version: u32,
 }
 
-/// Layout of an image. All offsets are in bytes.
+/// Offsets of all parts of an image. Offsets are in bytes from the start of the image, unless another start is given.
+/// Slots, chunks, blocks and copies are counted from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// Size of a chunk's contents in bytes.
+    /// Size in bytes of a chunk, the unit in which space of the image is allocated.
     pub chunk_bytes: u64,
-    /// Size of a sector in bytes.
+    /// Size of a sector of the drive in bytes.
     pub sector_bytes: u64,
     /// First chunk of each region, and the total number of chunks.
     first_chunk: [u64; REGIONS + 1],
@@ -151,42 +153,44 @@ impl Layout {
         }
     }
 
-    /// Returns the offset of copy `copy` of the header.
+    /// Returns the offset of copy `copy`, 0 to 2, of the header.
     pub fn header(&self, copy: u64) -> u64 {
         copy * self.head_distance
     }
 
-    /// Returns the offset of copy `copy` of the state in place `place`, 0 or 1.
+    /// Returns the offset of copy `copy`, 0 to 2, of the state in place `place`, 0 or 1. The state is written
+    /// alternately to the two places.
     pub fn state(&self, copy: u64, place: u64) -> u64 {
         copy * self.head_distance + HEADER_BYTES + place * STATE_ROOM
     }
 
-    /// Returns the offset of the file mark.
+    /// Returns the offset of the file mark, which identifies the host file in which the image was last opened for
+    /// writing.
     pub fn file_mark(&self) -> u64 {
         HEADER_BYTES + 2 * STATE_ROOM
     }
 
-    /// Returns the offset of the directory entry of `slot`.
+    /// Returns the offset of the directory entry of slot `slot`, which says which chunk the slot holds.
     pub fn entry(&self, slot: u64) -> u64 {
         self.directory + slot * ENTRY_BYTES
     }
 
-    /// Returns the offset of `slot`, which begins with its header.
+    /// Returns the offset of slot `slot`, the place of one chunk with its metadata. A slot begins with its header.
     pub fn slot(&self, slot: u64) -> u64 {
         self.slots + slot * self.slot_bytes()
     }
 
-    /// Returns the size of a slot in bytes.
+    /// Returns the size of a slot in bytes: its header, digests, sector table and contents.
     pub fn slot_bytes(&self) -> u64 {
         self.contents + self.chunk_bytes
     }
 
-    /// Returns the offset of block `block` of the sector table of `slot`.
+    /// Returns the offset of block `block` (512 bytes) of the sector table of slot `slot`.
     pub fn block(&self, slot: u64, block: u64) -> u64 {
         self.slot(slot) + self.table + block * BLOCK_BYTES as u64
     }
 
-    /// Returns the offset of block `block` of the digests of `slot`.
+    /// Returns the offset of block `block` (512 bytes) of the digests of the sector table of slot `slot`.
     pub fn digests(&self, slot: u64, block: u64) -> u64 {
         self.slot(slot) + (1 + block) * BLOCK_BYTES as u64
     }
@@ -196,12 +200,14 @@ impl Layout {
         self.restore + within
     }
 
-    /// Returns the offset in the image of byte `within` of the contents of `slot`.
+    /// Returns the offset in the image of byte `within` of the contents of slot `slot`.
     pub fn content(&self, slot: u64, within: u64) -> u64 {
         self.slot(slot) + self.contents + within
     }
 
     /// Returns the slot whose contents include byte `at` of the image, and the offset of that byte in the contents.
+    /// Returns `None` if byte `at` lies before the slots or in the metadata of a slot. Does not check that the slot
+    /// exists.
     pub fn slot_at(&self, at: u64) -> Option<(u64, u64)> {
         let past = at.checked_sub(self.slots)?;
         let within = (past % self.slot_bytes()).checked_sub(self.contents)?;
@@ -218,25 +224,25 @@ impl Layout {
         self.table as usize
     }
 
-    /// Returns the number of chunks of all regions.
+    /// Returns the total number of chunks of all regions, with or without a slot.
     pub fn chunks(&self) -> u64 {
         self.first_chunk[REGIONS]
     }
 
-    /// Returns the number of sectors in a chunk.
+    /// Returns the number of sectors of the drive in a chunk.
     pub fn chunk_sectors(&self) -> u64 {
         self.chunk_bytes / self.sector_bytes
     }
 
-    /// Returns the chunks of `region`.
+    /// Returns the numbers of the chunks of `region`, as a half-open range.
     pub fn chunks_of(&self, region: Region) -> std::ops::Range<u64> {
         self.first_chunk[region as usize]..self.first_chunk[region as usize + 1]
     }
 
-    /// Returns the chunk that holds byte `offset` of `region`.
+    /// Returns the number of the chunk that holds byte `offset` of `region`.
     ///
     /// # Panics
-    /// If `offset` lies past the end of the region: a bug of the caller.
+    /// If `offset` lies past the end of the last chunk of the region: a bug of the caller.
     pub fn chunk(&self, region: Region, offset: u64) -> u64 {
         let chunks = self.chunks_of(region);
         let chunk = chunks.start + offset / self.chunk_bytes;
@@ -244,7 +250,8 @@ impl Layout {
         chunk
     }
 
-    /// Returns the region of `chunk`, and the offset of the chunk in the region in bytes.
+    /// Returns the region of chunk `chunk`, and the offset in bytes at which the chunk begins in that region. Returns
+    /// `None` if there is no such chunk.
     pub fn region_of(&self, chunk: u64) -> Option<(Region, u64)> {
         let region = Region::ALL.into_iter().find(|&region| self.chunks_of(region).contains(&chunk))?;
         Some((region, (chunk - self.chunks_of(region).start) * self.chunk_bytes))

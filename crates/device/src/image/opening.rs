@@ -19,10 +19,12 @@ use crate::error::DeviceError;
 use crate::media::Media;
 
 impl<M: Media> Space<M> {
-    /// Opens the space of an image; `place` names the image in errors.
+    /// Opens the storage of an image without writing: reads the newest state and the directory of slots. `place` names
+    /// the image in errors.
     ///
     /// # Errors
-    /// Besides failures of the medium: the state is unreadable, or there are assigned slots whose owners are lost.
+    /// [`DeviceError::Damaged`] if no copy of the state is readable, or if it is unknown which chunks some slots hold;
+    /// or the medium fails.
     pub fn open(media: M, header: &Header, place: &str, bounds: Bounds) -> Result<Space<M>, DeviceError> {
         let space = Space::open_ruined(media, header, place, bounds)?;
         let (known, given) = (space.directory.given, space.state.slots_given);
@@ -38,9 +40,9 @@ impl<M: Media> Space<M> {
         Ok(space)
     }
 
-    /// Like [`Space::open`], for repair: also opens an image with assigned slots whose owners are lost. Until
-    /// [`Space::forget_orphans`], sectors without a slot then count as damaged, because they may have been in a slot
-    /// whose owner is lost.
+    /// Like [`Space::open`], for repair: also opens an image with slots whose chunks are unknown. Until
+    /// [`Space::forget_orphans`], sectors of chunks without a slot then count as damaged, because such a slot may hold
+    /// them.
     pub fn open_ruined(media: M, header: &Header, place: &str, bounds: Bounds) -> Result<Space<M>, DeviceError> {
         let mut space = Space::over(media, header, bounds);
         let spoilt = header.spoilt_copies(&mut space.media, place)?;
@@ -149,9 +151,11 @@ impl<M: Media> Space<M> {
         Ok(self.directory.parse_header(slot, &bytes))
     }
 
-    /// Recovers an image that was not closed cleanly. Restores copies of the state, also if the image was closed
-    /// cleanly. Rewrites missing witnesses of slots. Determines, for every sector that an interrupted era wrote,
-    /// whether it is old or new. Begins an era that is later than any on the medium.
+    /// Recovers the image after a power cut: restores missing copies of metadata, and determines for every sector of an
+    /// interrupted write whether it is old or new. Restores only copies of the state if the image was closed cleanly.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn settle(&mut self) -> Result<(), DeviceError> {
         self.settle_states()?;
         if self.state.is_sealed {

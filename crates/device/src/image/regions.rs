@@ -13,29 +13,29 @@ use super::{Header, Journal};
 use crate::error::DeviceError;
 use crate::media::Media;
 
-/// Purpose of bytes of an image.
+/// Purpose of a range of bytes in an image.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Use {
     /// A copy of the header.
     Header,
-    /// A copy of a state.
+    /// A copy of the state.
     State,
-    /// The directory entry of a slot.
+    /// The directory entry of a slot, which says which chunk the slot holds.
     Directory,
-    /// The header of a slot.
+    /// The header at the start of a slot, which repeats which chunk the slot holds.
     SlotHeader,
-    /// A block with digests of a sector table.
+    /// A block with digests of the blocks of a sector table.
     Digests,
-    /// A block of a sector table.
+    /// A block of a sector table, with the checksums or codes of up to 62 sectors.
     SectorTable,
-    /// Contents of sectors.
+    /// Contents of sectors of the drive.
     Contents,
-    /// Records of a journal, or their second copies.
+    /// Records of the valid journal, in one of its two copies.
     Journal,
 }
 
 impl Use {
-    /// All purposes.
+    /// All purposes, in the order of their declaration.
     pub const ALL: [Use; 8] = [
         Use::Header,
         Use::State,
@@ -47,7 +47,7 @@ impl Use {
         Use::Journal,
     ];
 
-    /// Returns the name of the purpose in listings.
+    /// Returns the name of the purpose in listings, such as `slot-header`.
     pub fn name(self) -> &'static str {
         match self {
             Use::Header => "header",
@@ -62,7 +62,7 @@ impl Use {
     }
 }
 
-/// A piece of an image that is in use.
+/// A range of bytes of an image that is in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Used {
     /// Purpose of the bytes.
@@ -74,7 +74,11 @@ pub struct Used {
 }
 
 impl<M: Media> Space<M> {
-    /// Calls `each` with every piece of the image that is in use.
+    /// Calls `each` with every range of bytes of the image that is in use. Ranges do not overlap. Of the journals, only
+    /// the records of `journal`, the valid one, are in use.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn for_each_used(
         &mut self,
         header: &Header,

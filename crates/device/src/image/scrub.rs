@@ -19,60 +19,60 @@ use super::space::Space;
 use crate::error::DeviceError;
 use crate::media::Media;
 
-/// Damage in the space of an image.
+/// Damage to the metadata or the stored contents of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
-    /// A copy of the header is damaged.
+    /// A copy of the header differs from the valid one.
     Header {
-        /// Number of the copy.
+        /// Number of the copy, 0 to 2.
         copy: u64,
     },
-    /// A copy of the state is damaged or out of date.
+    /// One of the copies of the state is damaged or out of date.
     State {
-        /// Number of the copy.
+        /// Number of the copy, 0 to 2.
         copy: u64,
-        /// Place of the state, 0 or 1.
+        /// Place of the state, 0 or 1; the state is written alternately to the two places.
         place: u64,
     },
-    /// The directory entry of a slot is damaged.
+    /// The directory entry of a slot is damaged, or names another chunk than the slot holds.
     Entry {
-        /// Number of the slot.
+        /// Number of the slot, from 0.
         slot: u64,
     },
-    /// The header of a slot is damaged.
+    /// The header of a slot is damaged, or names another chunk than the slot holds.
     SlotHeader {
-        /// Number of the slot.
+        /// Number of the slot, from 0.
         slot: u64,
     },
-    /// The digests of a slot's sector table are damaged or out of date.
+    /// The digests of the blocks of a slot's sector table are damaged or out of date.
     Digests {
-        /// Number of the slot.
+        /// Number of the slot, from 0.
         slot: u64,
     },
-    /// The owners of some assigned slots are lost.
+    /// For some slots that hold data, it is unknown which chunk they hold.
     Orphans {
-        /// Number of these slots.
+        /// How many such slots there are.
         slots: u64,
     },
-    /// The file is too short.
+    /// The file is shorter than the slots that its state counts.
     CutShort {
         /// Length of the file in bytes.
         bytes: u64,
-        /// Smallest correct length in bytes.
+        /// Smallest length in bytes that holds these slots.
         needed: u64,
     },
-    /// A block of a sector table is damaged: nothing is known of its sectors.
+    /// A block of a sector table is damaged, so the checksums of its sectors are unknown.
     Table {
-        /// Region of the sectors.
+        /// Region of the sectors: platters or flash.
         region: Region,
-        /// Sectors that the block covers.
+        /// Physical sectors that the block covers.
         extent: Extent,
     },
-    /// The checksum of contents differs from the one in the sector table.
+    /// The checksum of stored sectors differs from the checksum in the sector table.
     Contents {
-        /// Region of the sectors.
+        /// Region of the sectors: platters or flash.
         region: Region,
-        /// Sectors with wrong contents.
+        /// Physical sectors with wrong contents.
         extent: Extent,
     },
 }
@@ -103,7 +103,11 @@ impl fmt::Display for Flaw {
 }
 
 impl<M: Media> Space<M> {
-    /// Calls `each` with every flaw, and `progress`, after each slot, with the bytes checked so far and the total.
+    /// Checks all metadata and the contents of all stored sectors, without writing. Calls `each` with every flaw, and
+    /// `progress` after each slot with the bytes checked so far and the total. `place` names the image in errors.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn scrub(
         &mut self,
         header: &Header,
@@ -245,8 +249,12 @@ impl<M: Media> Space<M> {
         self.write_digests()
     }
 
-    /// Repairs the metadata. Rewrites the header, damaged directory entries, slot headers and digests, and the state in
-    /// both places. Lengthens the file if it was cut short.
+    /// Repairs metadata of which another copy exists. Rewrites all copies of the header and the state, and damaged
+    /// directory entries, slot headers and digests. Lengthens the file if it was cut short. Damaged sector tables and
+    /// contents stay as they are.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn heal(&mut self, header: &Header) -> Result<(), DeviceError> {
         header.write(&mut self.media)?;
         let needed = self.layout.slot(self.state.slot_mark);
@@ -281,7 +289,10 @@ impl<M: Media> Space<M> {
         self.update(|_| {})
     }
 
-    /// Marks every sector that has a slot as never written.
+    /// Marks all sectors as never written.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn forget_sectors(&mut self) -> Result<(), DeviceError> {
         let given: Vec<u64> = self.directory.given_slots().map(|(_, chunk)| chunk).collect();
         for chunk in given {
@@ -292,8 +303,8 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Makes sectors without a slot count as never written from now on, although there are assigned slots whose owners
-    /// are lost.
+    /// Treats sectors of chunks without a slot as never written from now on, even if some slots hold unknown chunks.
+    /// Without this call, such sectors count as damaged.
     pub fn forget_orphans(&mut self) {
         self.has_orphans = false;
     }
@@ -313,7 +324,11 @@ impl<M: Media> Space<M> {
         Some((region, Extent::new(first, Sectors(self.layout.chunk_sectors()))))
     }
 
-    /// Marks the sectors of `extent` as lost.
+    /// Marks the sectors of `extent` in `region` as lost by damage, whatever they held. Sectors of chunks without a
+    /// slot stay unchanged.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn give_up(&mut self, region: Region, extent: Extent) -> Result<(), DeviceError> {
         self.redraw(region, extent, SPOILT)
     }

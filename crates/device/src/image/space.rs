@@ -27,18 +27,19 @@ use crate::media::deferred::Deferred;
 /// Number of slots prepared at first; more as the image grows.
 const SLOTS_AT_FIRST: u64 = 4;
 
-/// How a drive treats sectors without contents.
+/// Treatment of sectors that have no stored contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Blank {
     /// Whether a sector of the platters that was never written may be damaged, so that reading it is an error (Singh
     /// 2014 §4.1).
     pub is_damaged: bool,
-    /// Whether written zeros are recorded even in a chunk without a slot, and destroyed sectors even if they were never
-    /// written. For drives whose host is responsible for the sectors that its writes destroy.
+    /// Whether written zeros are recorded also in parts of the drive to which nothing else was written, and destroyed
+    /// sectors also if they were never written. True for drives whose host is responsible for the sectors that its
+    /// writes destroy.
     pub remembers_zeros: bool,
 }
 
-/// The space of an image.
+/// The storage of an open image: sectors with their checksums, the slots that hold them, and the state of the image.
 #[derive(Debug)]
 pub struct Space<M> {
     pub(super) media: Deferred<M>,
@@ -78,7 +79,11 @@ pub struct Space<M> {
 }
 
 impl<M: Media> Space<M> {
-    /// Creates the space of a new image on `media`, and writes its state to both places.
+    /// Creates the storage of a new image on `media`, to which the header was written before. Writes the state of the
+    /// image.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn create(media: M, header: &Header, bounds: Bounds) -> Result<Space<M>, DeviceError> {
         let mut space = Space::over(media, header, bounds);
         space.state = State { era: 1, epoch: 1, journal_epoch: 1, ..State::default() };
@@ -117,72 +122,74 @@ impl<M: Media> Space<M> {
         }
     }
 
-    /// Returns the medium.
+    /// Returns the medium. Contents that wait in memory for a flush are not on it.
     pub fn media(&self) -> &M {
         self.media.below()
     }
 
-    /// Returns the medium, for tests that cut its power or damage it. Empties the cache of sector tables.
+    /// Returns the medium, for tests that cut its power or damage it. Empties the cache of sector tables, so that
+    /// changes of the medium are seen.
     pub fn media_mut(&mut self) -> &mut M {
         self.kept.clear();
         self.media.below_mut()
     }
 
-    /// Lends `blocks` to the medium until the next call: written data may lie in them, and the medium may keep them
-    /// instead of a copy ([`Media::lend`]).
+    /// Lends blocks of memory to the medium until the next call ([`Media::lend`]): if the data of a write lies in such
+    /// a block, the medium may keep the block instead of a copy.
     pub fn lend(&mut self, blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {
         self.media.lend(blocks);
     }
 
-    /// Returns a lent block that the medium has stopped using since the latest call of [`Space::lend`], if any
-    /// ([`Media::reclaim`]).
+    /// Removes and returns a lent block that the medium has stopped using since the latest call of [`Space::lend`], or
+    /// `None` if there is none ([`Media::reclaim`]).
     pub fn reclaim(&mut self) -> Option<Vec<u8>> {
         self.media.reclaim()
     }
 
-    /// Consumes the space and returns the medium.
+    /// Consumes the space and returns the medium, without a flush. Contents that wait in memory for a flush are lost.
     pub fn into_media(self) -> M {
         self.media.into_below()
     }
 
-    /// Returns the layout of the image.
+    /// Returns the offsets of all parts of the image.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Returns the state.
+    /// Returns the state of the image as of the latest barrier or update.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Returns the limits on memory and batches.
+    /// Returns the limits on memory and on the size of batches with which the image was opened.
     pub fn bounds(&self) -> &Bounds {
         &self.bounds
     }
 
-    /// Sets how sectors without contents are treated.
+    /// Sets the treatment of sectors that have no stored contents.
     pub fn set_blank(&mut self, blank: Blank) {
         self.blank = blank;
     }
 
-    /// Returns messages about damage that the opening found and could work around.
+    /// Returns messages about damage that was found when the image was opened and did not prevent the opening.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Returns the total size of the assigned slots in bytes.
+    /// Returns the total size in bytes of the slots that hold chunks, including their metadata.
     pub fn allocated_bytes(&self) -> u64 {
         self.directory.given * self.layout.slot_bytes()
     }
 
-    /// Returns the region and the sector whose contents lie at byte `at` of the image, if any.
+    /// Returns the region and the physical sector whose contents lie at byte `at` of the image. Returns `None` if the
+    /// byte belongs to metadata, to a journal or to an unassigned slot.
     pub fn sector_at(&self, at: u64) -> Option<(Region, u64)> {
         let (slot, within) = self.layout.slot_at(at)?;
         let (region, offset) = self.layout.region_of(self.directory.chunk(slot)?)?;
         region.has_sectors().then_some((region, (offset + within) / self.layout.sector_bytes))
     }
 
-    /// Returns the offset in `region`, in bytes, of the end of its last chunk that has a slot.
+    /// Returns the offset in `region`, in bytes, of the end of its last chunk that has a slot; 0 if none has.
     pub fn allocated_end(&self, region: Region) -> u64 {
         let chunks = self.layout.chunks_of(region);
         let last = self.directory.chunks_with_slot(chunks.clone()).last();
@@ -194,7 +201,11 @@ impl<M: Media> Space<M> {
         self.begun_era = self.begun_era.max(era);
     }
 
-    /// Makes all writes so far durable, and ends the era; `journal_records` is the current number of journal records.
+    /// Makes all writes so far durable, and records in the state that the journal has `journal_records` records. If
+    /// anything was written since the last barrier, also writes the new state, which the next barrier makes durable.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn barrier(&mut self, journal_records: u64) -> Result<(), DeviceError> {
         self.state.journal_records = journal_records;
         self.end_era()
@@ -223,8 +234,11 @@ impl<M: Media> Space<M> {
         self.media.sync().map_err(|cause| DeviceError::medium("syncing the image", cause))
     }
 
-    /// Changes the state. All earlier writes are durable before the new state is written, and the new state before this
-    /// function returns.
+    /// Changes the state of the image with `change`. All earlier writes are durable before the new state is written,
+    /// and the new state is durable on return.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn update(&mut self, change: impl FnOnce(&mut State)) -> Result<(), DeviceError> {
         self.write_digests()?;
         self.flush()?;
@@ -315,7 +329,14 @@ impl<M: Media> Space<M> {
         head
     }
 
-    /// Reads from a region whose contents have their own checksums. Bytes that were never written read as zeros.
+    /// Fills `into` with the bytes of the journal region `region` from byte `offset` on. Bytes in chunks without a slot
+    /// read as zeros.
+    ///
+    /// # Errors
+    /// The medium fails.
+    ///
+    /// # Panics
+    /// If the bytes reach past the end of the region.
     pub fn read_raw(&mut self, region: Region, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         debug_assert!(!region.has_sectors(), "{region:?} has a sector table");
         let mut done = 0;
@@ -334,7 +355,14 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Writes pieces of regions whose contents have their own checksums, in one call of [`Media::write_together`].
+    /// Writes pieces, as (region, offset in bytes, data), to journal regions, in one call of [`Media::write_together`].
+    /// Chunks without a slot get one first.
+    ///
+    /// # Errors
+    /// The medium fails, or the image has no more slots.
+    ///
+    /// # Panics
+    /// If a piece reaches past the end of its region.
     pub fn write_raw(&mut self, pieces: &[(Region, u64, &[u8])]) -> Result<(), DeviceError> {
         let mut placed: Vec<(u64, &[u8])> = Vec::with_capacity(pieces.len());
         for &(region, offset, from) in pieces {

@@ -15,28 +15,30 @@ use super::checksum::Salt;
 pub(super) const STATE_BYTES: usize = 72;
 const MAGIC: u32 = 0x5354_4154;
 
-/// State of an image: valid journal, era, epochs, whether the drive was switched off cleanly, and the numbers of slots
-/// and records. It is rewritten at every barrier.
+/// State of an image: its valid journal, its era and epochs, and how many slots and records exist. It is rewritten at
+/// every barrier after a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct State {
-    /// Number of writes of the state; its parity selects the place.
+    /// Number of times that the state was written. The two places of the state are used alternately: even generations
+    /// lie in place 0, odd ones in place 1.
     pub generation: u64,
-    /// Number of the era, incremented at barriers: everything written in an earlier era is durable.
+    /// Number of the current era, which each barrier after a change increments: all writes of earlier eras are durable.
     pub era: u64,
-    /// Number of the valid journal: 0 or 1.
+    /// Number of the valid journal: 0 or 1. The other one is unused until the next checkpoint.
     pub journal: u32,
-    /// Epoch in which that journal begins.
+    /// Number of the epoch in which the valid journal begins. Records of earlier epochs in its place are leftovers.
     pub journal_epoch: u32,
-    /// Current epoch. Openings for writing and checkpoints begin a new one.
+    /// Number of the current epoch. Each opening for writing and each checkpoint begins a new one.
     pub epoch: u32,
-    /// Whether the drive was switched off cleanly, and not opened for writing since.
+    /// Whether the image was closed cleanly, and not opened for writing since.
     pub is_sealed: bool,
     /// Number of prepared slots: the slots from 0 to `slot_mark` − 1. A slot is the place of one chunk in the image
     /// file. A prepared slot has a slot header and a sector table in the file.
     pub slot_mark: u64,
-    /// Lower bound of the number of slots assigned to chunks. More may have been assigned since the state was written.
+    /// Number of slots that were assigned to chunks when the state was written. More may have been assigned since.
     pub slots_given: u64,
-    /// Lower bound of the number of records in the valid journal. More may have been appended since.
+    /// Number of records that were durable in the valid journal when the state was written. More may have been appended
+    /// since.
     pub journal_records: u64,
 }
 

@@ -34,32 +34,32 @@ const GAP_BYTES: u64 = 16 << 10;
 /// Reason why a sector cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// A write to an overlapping track destroyed the sector or, on a caveat disk, may have; or the sector was never
-    /// written.
+    /// A write to an overlapping track destroyed the sector. On a caveat disk also: a write may have destroyed the
+    /// sector, or the sector was never written.
     Destroyed,
-    /// The image is damaged: the contents or their checksum changed.
+    /// The image is damaged: the contents do not match their checksum, or the checksum is lost.
     Damaged,
 }
 
-/// Sectors that cannot be read.
+/// A run of physical sectors that cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// Sectors in their region.
+    /// The physical sectors, in the region that was read.
     pub extent: Extent,
-    /// Reason why they cannot be read.
+    /// Reason why the sectors cannot be read.
     pub kind: FaultKind,
 }
 
-/// Class of a sector.
+/// Class of a physical sector, according to the sector table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
-    /// Never written.
+    /// Never written. On most drives, such a sector reads as zeros.
     Absent,
-    /// Written with zeros.
+    /// Written with zeros, which are not stored.
     Zero,
-    /// Written with contents, which are stored.
+    /// Written with contents other than zeros, which are stored.
     Stored,
-    /// Destroyed by a write to an overlapping track.
+    /// Destroyed by a write to an overlapping track or, on a caveat disk, maybe destroyed.
     Destroyed,
     /// Lost by damage to the image.
     Spoilt,
@@ -80,9 +80,9 @@ impl Class {
 /// Bytes of whole sectors that are to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
-    /// Contents of the sectors.
+    /// Contents of one or more whole sectors.
     pub bytes: &'a [u8],
-    /// For each sector, the part of its checksum that depends on the contents alone, if it was computed before.
+    /// For each sector, the part of its checksum that depends only on the contents, if it was computed in advance.
     pub parts: Option<&'a [u32]>,
 }
 
@@ -100,18 +100,18 @@ impl<'a> Given<'a> {
     }
 }
 
-/// A write to sectors of one region.
+/// A write to physical sectors of one region, with its effect on other sectors.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
-    /// Region: platters or flash.
+    /// Region of the sectors: platters or flash.
     pub region: Region,
-    /// Sectors to write.
+    /// Physical sectors to write.
     pub extent: Extent,
-    /// Contents of the sectors, in consecutive pieces of whole sectors; `None` for zeros.
+    /// Contents of all sectors of `extent`, in consecutive pieces of whole sectors; `None` for zeros.
     pub contents: Option<&'a [Given<'a>]>,
-    /// Sectors of `extent` whose contents are unknown because their source is damaged; they become unreadable.
+    /// Sectors of `extent` whose contents are unknown, because their source could not be read. They are marked as lost.
     pub spoilt: &'a [Extent],
-    /// Sectors of the platters that this write destroys.
+    /// Sectors of the platters that this write destroys, because their tracks overlap those of `extent`.
     pub destroyed: &'a [Extent],
 }
 
@@ -171,7 +171,11 @@ impl<M: Media> Space<M> {
         Ok(self.kept.get(slot, number))
     }
 
-    /// Calls `each`, in order, with the runs of sectors of `extent` that have the same class.
+    /// Calls `each`, in ascending order, with the longest runs of sectors of `extent` in `region` that have the same
+    /// class. The contents are not read.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn for_each_class(
         &mut self,
         region: Region,
@@ -204,7 +208,11 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Reads sectors of `region` from `first` on. Unreadable sectors are appended to `faults` and read as zeros.
+    /// Fills `into`, whole sectors, with the sectors of `region` from `first` on, and compares them with their
+    /// checksums. Unreadable sectors are appended to `faults`, as runs in ascending order, and read as zeros.
+    ///
+    /// # Errors
+    /// The medium fails. Unreadable sectors are not an error.
     pub fn read(
         &mut self,
         region: Region,
@@ -293,7 +301,14 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Writes sectors, and marks the sectors that the write destroys.
+    /// Writes sectors, and marks the sectors that the write destroys. The data is durable after the next barrier; a
+    /// power cut before may leave each sector old or new.
+    ///
+    /// # Errors
+    /// The medium fails, or the image has no more slots.
+    ///
+    /// # Panics
+    /// If the contents are not exactly as long as the extent.
     pub fn write(&mut self, write: &Write<'_>) -> Result<(), DeviceError> {
         let most = self.sectors_at_once();
         if write.extent.sectors.0 > most {
@@ -526,7 +541,11 @@ impl<M: Media> Space<M> {
         written.map_err(failed)
     }
 
-    /// Makes sectors read as zeros, whatever their code was.
+    /// Makes the sectors of `extent` in `region` read as zeros, whatever they held. Sectors of chunks without a slot
+    /// stay unchanged.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn blank(&mut self, region: Region, extent: Extent) -> Result<(), DeviceError> {
         self.redraw(region, extent, ZERO)
     }

@@ -13,8 +13,12 @@ use crate::error::DeviceError;
 use crate::media::Media;
 
 impl<M: Media> Space<M> {
-    /// Copies all chunks of `old` into this new space, and takes over the journal's part of its state. The caller has
-    /// recovered `old` ([`Space::settle`]). `told` is called with the number of chunks copied and the total.
+    /// Copies all chunks of `old`, an image of the same drive in an older format, into this new image, and takes over
+    /// the state of the journal. The caller has called [`Space::settle`] on `old`. After each copied chunk, `told`
+    /// receives the number of chunks copied and the total. Durable on return.
+    ///
+    /// # Errors
+    /// One of the two media fails.
     pub fn copy_all<O: Media>(
         &mut self,
         old: &mut Space<O>,

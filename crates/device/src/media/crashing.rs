@@ -18,7 +18,8 @@ struct Act {
     pieces: Vec<(u64, Vec<u8>)>,
 }
 
-/// A medium that simulates power cuts.
+/// A medium in memory that simulates power cuts: it keeps the durable contents apart from the writes since the last
+/// flush.
 #[derive(Clone, Debug)]
 pub struct Crashing {
     durable: Memory,
@@ -31,7 +32,8 @@ pub struct Crashing {
 }
 
 impl Crashing {
-    /// Returns a medium with the durable contents `durable` and blocks of `block_bytes` bytes.
+    /// Returns a medium whose durable contents are `durable`. A power cut keeps or loses aligned blocks of
+    /// `block_bytes` bytes as a whole.
     pub fn new(durable: Memory, block_bytes: u32) -> Crashing {
         Crashing {
             view: durable.clone(),
@@ -43,34 +45,38 @@ impl Crashing {
         }
     }
 
-    /// Returns this medium with [`Media::flush_waits`] set, as if a disk lay below.
+    /// Returns this medium, changed so that [`Media::flush_waits`] returns true, as if it lay on a disk.
     pub fn with_waiting_flushes(self) -> Crashing {
         Crashing { flush_waits: true, ..self }
     }
 
-    /// Returns the number of write operations since the last flush.
+    /// Returns the number of write operations since the last flush. One [`Media::write_together`] is one operation.
     pub fn acts(&self) -> usize {
         self.since.len()
     }
 
-    /// Returns the number of write operations and flushes so far.
+    /// Returns the number of write operations and flushes since the medium was created.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Returns the number of blocks written since the last flush. A block counts once for every operation that wrote
-    /// it.
+    /// Returns the number of blocks written since the last flush. A block counts once for every written piece that
+    /// touches it.
     pub fn blocks(&self) -> u64 {
         (0..self.since.len()).map(|act| self.blocks_of(act)).sum()
     }
 
-    /// Returns the number of blocks that operation number `act` since the last flush wrote.
+    /// Returns the number of blocks that one write operation since the last flush wrote; `act` counts these operations
+    /// from 0. A block counts once for every piece of the operation that touches it.
+    ///
+    /// # Panics
+    /// If there were not that many operations since the last flush.
     pub fn blocks_of(&self, act: usize) -> u64 {
         self.since[act].pieces.iter().map(|(offset, bytes)| self.touched(*offset, bytes.len())).sum()
     }
 
-    /// Returns the pieces of the latest write operation, as (offset, bytes), or `None` if there was none since the last
-    /// flush.
+    /// Returns the pieces of the latest write operation, as (offset in bytes, data), or `None` if there was no write
+    /// since the last flush.
     pub fn last_act(&self) -> Option<&[(u64, Vec<u8>)]> {
         self.since.last().map(|act| &act.pieces[..])
     }
@@ -81,9 +87,10 @@ impl Crashing {
         (offset + length as u64).div_ceil(block) - offset / block
     }
 
-    /// Returns the contents of the medium after a power cut at this moment. `survives` decides for each block written
-    /// since the last flush whether it is kept; its arguments are the numbers of the operation and of the block in it,
-    /// from 0.
+    /// Returns the contents of the medium after a power cut at this moment; the medium itself is unchanged. For each
+    /// block written since the last flush, `survives` decides whether that write of the block is kept. Its arguments
+    /// are the number of the write operation since the last flush and the number of the block within the operation,
+    /// both from 0.
     pub fn cut(&self, mut survives: impl FnMut(usize, u64) -> bool) -> Memory {
         let block = self.block_bytes as u64;
         let mut left = self.durable.clone();
@@ -105,7 +112,7 @@ impl Crashing {
         left
     }
 
-    /// Returns the contents of the medium while the power is on.
+    /// Returns the contents of the medium while the power is on, with all writes that are not flushed yet.
     pub fn whole(&self) -> &Memory {
         &self.view
     }

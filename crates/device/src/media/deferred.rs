@@ -1,5 +1,6 @@
-//! A write-back buffer for the contents of sectors. A sector's line in the sector table must be durable before its contents are
-//! written. One flush makes the lines of all buffered contents durable, so the buffer saves a flush per write.
+//! A write-back buffer for the contents of sectors. A sector's line in the sector table must be durable before its
+//! contents are written. One flush makes the lines of all buffered contents durable, so the buffer saves a flush per
+//! write.
 //!
 //! ```text
 //!   lines ─► medium, at once        contents ─► buffer ─► flush of the medium (lines are durable) ─► medium
@@ -51,8 +52,8 @@ impl<M: Media> Deferred<M> {
         self.below.into_below()
     }
 
-    /// Writes `pieces` after all earlier writes are durable. Later contents are written after that flush too, also if `pieces` is
-    /// empty.
+    /// Writes `pieces` after all earlier writes are durable. Later contents are written after that flush too, also if
+    /// `pieces` is empty.
     pub(crate) fn write_after_flush(&mut self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
         if self.below.flush_waits() {
             self.owes_flush = true;
@@ -62,7 +63,8 @@ impl<M: Media> Deferred<M> {
         if pieces.is_empty() { Ok(()) } else { self.below.write_together(pieces) }
     }
 
-    /// Writes `pieces` after the buffered contents, which may be of the same sectors. This write needs no flush of its own.
+    /// Writes `pieces` after the buffered contents, which may be of the same sectors. This write needs no flush of its
+    /// own.
     pub(crate) fn write_in_order(&mut self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
         if self.owes_flush { self.hold(pieces) } else { self.below.write_together(pieces) }
     }

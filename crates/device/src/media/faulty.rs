@@ -24,40 +24,42 @@ const SECTOR_BYTES: usize = 512;
 /// Size of a page, which a flush writes or loses as a whole.
 const PAGE_BYTES: usize = 4096;
 
-/// Contents of the pages that a failed flush lost.
+/// Result of reading pages that a failed flush lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pages {
-    /// Reads return the written data until the cache is dropped.
+    /// Reads return the written data until [`Media::forget_cached`] or a power cut; then the data that the disk had
+    /// before.
     Kept,
-    /// Reads return the data on the disk at once.
+    /// Reads return the data that the disk had before, at once.
     Dropped,
 }
 
-/// Kind of failure.
+/// Kind of a planned failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
-    /// A read fails.
+    /// A read fails with an error.
     ReadError,
-    /// A write fails, and writes nothing.
+    /// A write fails and writes nothing.
     WriteError,
-    /// A write fails after the first half of its sectors.
+    /// A write fails after it has written half of its 512-byte sectors, rounded down.
     ShortWrite,
-    /// A write fails because the host's disk is full.
+    /// A write fails because the host's disk is full, and writes nothing.
     NoSpace,
-    /// A flush fails, and loses pages.
+    /// A flush fails, and some or all of the pages written since the last flush are lost, chosen at random.
     FlushError(Pages),
-    /// A read or write succeeds after a delay.
+    /// A read or write succeeds after this delay in real time.
     Delay(Duration),
 }
 
-/// Time at which a failure occurs.
+/// Selects the operations at which a planned failure occurs. Only operations that the failure can affect are counted,
+/// from the moment at which it was planned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
-    /// At the operation of this number, counted from 0 over the operations that the failure concerns.
+    /// Only at the operation of this number, counted from 0.
     Operation(u64),
-    /// At the operation of this number and all later ones.
+    /// At the operation of this number, counted from 0, and at all later ones.
     From(u64),
-    /// At random, once in this many operations on average.
+    /// At random, with probability 1 / this number at each operation; 0 counts as 1.
     OnceIn(u64),
 }
 
@@ -69,7 +71,8 @@ struct Planned {
     seen: u64,
 }
 
-/// A medium that fails as planned.
+/// A wrapper of a medium that fails operations as planned, and simulates the page cache of a kernel with pages of 4096
+/// bytes.
 #[derive(Debug)]
 pub struct Faulty<M> {
     inner: M,
@@ -83,24 +86,31 @@ pub struct Faulty<M> {
 }
 
 impl<M: Media> Faulty<M> {
-    /// Wraps `inner`, without a planned failure; `seed` is for random numbers.
+    /// Wraps `inner`, without any planned failure. `seed` initializes the random numbers of [`When::OnceIn`] and of
+    /// failed flushes.
     pub fn new(inner: M, seed: u64) -> Faulty<M> {
         let random = Xoshiro256StarStar::seed_from_u64(seed);
         Faulty { inner, random, planned: Vec::new(), dirty: BTreeMap::new(), lost: BTreeMap::new(), writes: 0 }
     }
 
-    /// Returns the number of writes so far, including those that failed.
+    /// Returns the number of writes so far, including those that failed. Each piece of a [`Media::write_together`]
+    /// counts.
     pub fn writes(&self) -> u64 {
         self.writes
     }
 
-    /// Cancels all planned failures.
+    /// Cancels all planned failures. Pages that a failed flush has lost stay lost.
     pub fn plan_nothing(&mut self) {
         self.planned.clear();
     }
 
-    /// Cuts the power. A sector of a dirty page reaches the disk if `survives` returns true for its number. All lost
-    /// pages are dropped.
+    /// Simulates a power cut. For each 512-byte sector of the pages written since the last flush, `survives` returns
+    /// whether the sector reached the disk; the others get their previous contents back. Its argument is the number of
+    /// the sector, counted from 0 at the start of the medium. Pages that a failed flush lost also get their previous
+    /// contents back.
+    ///
+    /// # Errors
+    /// The wrapped medium fails.
     pub fn power_cut(&mut self, mut survives: impl FnMut(u64) -> bool) -> io::Result<()> {
         for (page, old) in std::mem::take(&mut self.dirty) {
             for (index, sector) in old.chunks_exact(SECTOR_BYTES).enumerate() {
@@ -144,13 +154,14 @@ impl<M: Media> Faulty<M> {
         if pages == Pages::Dropped { self.forget_cached() } else { Ok(()) }
     }
 
-    /// Returns this medium with one more planned failure.
+    /// Returns this medium with `failure` planned in addition, as by [`Faulty::plan`].
     pub fn with(mut self, failure: Failure, when: When) -> Faulty<M> {
         self.plan(failure, when);
         self
     }
 
-    /// Plans `failure`; its operations are counted from now on.
+    /// Plans `failure` in addition to the failures planned before. If several failures are due at one operation, the
+    /// one planned first occurs.
     pub fn plan(&mut self, failure: Failure, when: When) {
         self.planned.push(Planned { failure, when, seen: 0 });
     }

@@ -20,7 +20,7 @@ use super::host_file::HostFile;
 use super::new_file::NewFile;
 use crate::error::DeviceError;
 
-/// A medium in a file.
+/// A medium in a file or block device, which stays locked while it is open.
 #[derive(Debug)]
 pub struct FileMedium {
     file: File,
@@ -34,21 +34,24 @@ pub struct FileMedium {
     host: Arc<HostFile>,
 }
 
-/// Purpose of opening a file.
+/// Access with which a file is opened, and the lock that goes with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Read-only; the lock is shared with other readers.
+    /// For reading only. The lock is shared with other readers and excludes writers.
     Read,
-    /// Reading and writing; the lock is exclusive.
+    /// For reading and writing. The lock is exclusive.
     Write,
 }
 
 impl FileMedium {
-    /// Opens and locks `path`. If `syncs` is true, a flush writes to the host's disk; else flushed data only survives
-    /// this process.
+    /// Opens and locks the existing file `path`. If `syncs` is true, a flush writes to the host's disk. Otherwise
+    /// flushed data survives the end of this process, but not a crash of the host.
     ///
     /// # Errors
-    /// The file cannot be opened, or is in use.
+    /// - [`DeviceError::Image`]: the file is missing, is a folder, lacks write permission, or is a device in use.
+    /// - [`DeviceError::InUse`]: another process holds a lock that excludes this one.
+    /// - [`DeviceError::Refused`]: for [`Mode::Write`], the host uses the file, for example behind a loop device.
+    /// - [`DeviceError::Medium`]: any other failure.
     pub fn open(path: &Path, mode: Mode, syncs: bool) -> Result<FileMedium, DeviceError> {
         let place = path.display().to_string();
         let opened = match mode {

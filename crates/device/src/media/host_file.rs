@@ -19,22 +19,22 @@ use std::time::UNIX_EPOCH;
 
 use super::host_reserve::HostReserve;
 
-/// Size in bytes of the part of a file that one note covers.
+/// Size in bytes of a part of a file, the unit in which [`HostFile`] records which areas were written.
 pub const PART_BYTES: u64 = 64 << 10;
 
-/// Identity of a file of the host: device, inode and birth time. It does not depend on the path of the file.
+/// Identity of a file of the host: device, inode and birth time. It stays the same when the file is renamed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileIdentity {
     /// Number of the device on which the file lies; may change when the host reboots.
     pub device: u64,
     /// Number of the inode.
     pub inode: u64,
-    /// Birth time in nanoseconds since 1970; 0 if the file system does not report one.
+    /// Birth time in nanoseconds since 1970-01-01 UTC; 0 if the file system does not report one.
     pub born_ns: u64,
 }
 
 impl FileIdentity {
-    /// Returns the identity of the file with this metadata.
+    /// Returns the identity of the file that `metadata` describes.
     pub fn of(metadata: &Metadata) -> FileIdentity {
         let born = metadata.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
         let born_ns = born.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(0));
@@ -47,21 +47,21 @@ impl FileIdentity {
     }
 }
 
-/// Current place of an opened file.
+/// Relation of an opened file to the path at which it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placement {
-    /// At the path at which it was opened.
+    /// The file is still at its path. Also used for devices, and if the relation cannot be determined.
     InPlace,
-    /// Removed: its data is lost once it is closed.
+    /// The file has no name any more: its data is lost once it is closed.
     Removed,
-    /// Renamed: no file is at its path.
+    /// The file has another name, and no file is at its former path.
     Renamed,
-    /// Replaced: another file is at its path.
+    /// Another file is at the path.
     Replaced,
 }
 
 impl Placement {
-    /// Returns the name of this value in figures and documents.
+    /// Returns the name of this value in machine-readable output, such as `in-place`.
     pub fn name(self) -> &'static str {
         match self {
             Placement::InPlace => "in-place",
@@ -71,7 +71,8 @@ impl Placement {
         }
     }
 
-    /// Returns a sentence that warns users about the file at `path`; `None` while the file is in place.
+    /// Returns a sentence that warns users about the file that was opened at `path`, or `None` for
+    /// [`Placement::InPlace`].
     pub fn warning(self, path: &Path) -> Option<String> {
         let path = path.display();
         match self {
@@ -88,7 +89,7 @@ impl Placement {
     }
 }
 
-/// An opened file of the host.
+/// An opened file of the host, with its identity, a record of written parts, and a reserve of disk space.
 #[derive(Debug)]
 pub struct HostFile {
     file: File,
@@ -101,7 +102,10 @@ pub struct HostFile {
 }
 
 impl HostFile {
-    /// Returns the facts about `file`, which was opened at `path`.
+    /// Returns a `HostFile` with a duplicate of the handle `file`, which was opened at `path`.
+    ///
+    /// # Errors
+    /// The metadata of the file cannot be read, its handle cannot be duplicated, or the working directory is unknown.
     pub fn new(file: &File, path: &Path) -> io::Result<HostFile> {
         let identity = FileIdentity::of(&file.metadata()?);
         Ok(HostFile {
@@ -115,7 +119,7 @@ impl HostFile {
         })
     }
 
-    /// Returns the file.
+    /// Returns the handle of the file.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -125,13 +129,13 @@ impl HostFile {
         &self.path
     }
 
-    /// Returns the identity of the file.
+    /// Returns the identity that the file had when it was opened.
     pub fn identity(&self) -> FileIdentity {
         self.identity
     }
 
-    /// Returns the current place of the file. Devices count as in place, and so do files whose place cannot be
-    /// determined.
+    /// Returns whether the file is still at its path, was removed, renamed or replaced. Devices count as in place, and
+    /// so do files for which this cannot be determined.
     pub fn placement(&self) -> Placement {
         let Ok(own) = self.file.metadata() else { return Placement::InPlace };
         if !own.is_file() {
@@ -147,13 +151,18 @@ impl HostFile {
         }
     }
 
-    /// Reserves `bytes` of the host's disk, or an eighth of its free space if that is less, for requests that have begun when the
-    /// disk becomes full.
+    /// Reserves `bytes` bytes of the host's disk, or an eighth of the free space if that is less. The reserve is
+    /// released when the disk becomes full, so that requests in progress can complete. It never shrinks. Does nothing
+    /// for devices, and ignores failures.
     pub fn reserve_space(&self, bytes: u64) {
         self.reserve.grow_to(&self.file, &self.path, bytes);
     }
 
-    /// Writes `bytes` at `offset`. If the disk is full, releases the reserve and tries again.
+    /// Writes all of `bytes` at byte `offset` of the file. If the disk or the quota is full, releases the reserved
+    /// space and tries once more.
+    ///
+    /// # Errors
+    /// The write fails; a part of the bytes may have been written.
     pub fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         match self.file.write_all_at(bytes, offset) {
             Err(error) if is_full(error.kind()) && self.release_reserve() => self.file.write_all_at(bytes, offset),
@@ -166,23 +175,25 @@ impl HostFile {
         self.reserve.release()
     }
 
-    /// Gives up the reserve: from now on, a write that meets a full disk fails.
+    /// Frees the reserved space for good: from now on, a write to a full disk fails at once.
     pub fn drop_reserve(&self) {
         self.reserve.give_up();
     }
 
-    /// Returns whether the disk became full and still is.
+    /// Returns whether a write found the disk full and released the reserved space, and [`HostFile::check_disk_space`]
+    /// has not reserved it again. Always false without a reserve.
     pub fn is_disk_full(&self) -> bool {
         self.reserve.is_released()
     }
 
-    /// Returns a sentence for users while the disk is full.
+    /// Returns a sentence that tells users that the disk is full, or `None` if [`HostFile::is_disk_full`] is false.
     pub fn full_disk_warning(&self) -> Option<String> {
         let path = self.path.display();
         self.is_disk_full().then(|| format!("the disk of {path} is full: nothing more is written until there is room"))
     }
 
-    /// Reserves the space again after the disk was full. Tries ten times a second at most.
+    /// Reserves the space again after the disk was full. Returns `Ok` at once if it was not full. Makes at most ten
+    /// attempts per second; a call in between returns the error without an attempt.
     ///
     /// # Errors
     /// The disk is still full.
@@ -190,24 +201,27 @@ impl HostFile {
         self.reserve.restore(&self.path)
     }
 
-    /// Releases the lock of the file, after the last write, so that other processes can open it.
+    /// Releases the advisory lock on the file, so that other processes can open it. To be called after the last write.
+    ///
+    /// # Errors
+    /// The operating system fails to unlock the file.
     pub fn unlock(&self) -> io::Result<()> {
         self.file.unlock()
     }
 
-    /// Begins to note which parts are written, with no notes yet.
+    /// Starts to record which parts of [`PART_BYTES`] bytes are written, with an empty record.
     pub fn begin_notes(&self) {
         self.lock().clear();
         self.is_noting.store(true, Ordering::SeqCst);
     }
 
-    /// Stops noting writes, and drops the notes.
+    /// Stops recording writes, and discards the record.
     pub fn end_notes(&self) {
         self.is_noting.store(false, Ordering::SeqCst);
         *self.lock() = Vec::new();
     }
 
-    /// Notes a write of `length` bytes at `offset`, if notes are kept.
+    /// Records a write of `length` bytes at byte `offset`, if recording is on. Does nothing for a length of 0.
     pub fn note_write(&self, offset: u64, length: u64) {
         if !self.is_noting.load(Ordering::SeqCst) || length == 0 {
             return;
@@ -222,7 +236,9 @@ impl HostFile {
         }
     }
 
-    /// Returns the ranges of bytes that were written since the previous call, in order, and clears the notes.
+    /// Returns the ranges of bytes written since the previous call or [`HostFile::begin_notes`], in ascending order,
+    /// and clears the record. The ranges are whole parts of [`PART_BYTES`], so they may reach past the end of the file;
+    /// adjacent parts are joined.
     pub fn take_notes(&self) -> Vec<Range<u64>> {
         let notes = std::mem::take(&mut *self.lock());
         let mut runs: Vec<Range<u64>> = Vec::new();

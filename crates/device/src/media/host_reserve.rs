@@ -1,7 +1,8 @@
-//! Space on the host's disk that is reserved for a file. On a full disk the reserve is released, so that requests that have begun
-//! can complete. No other request begins until the reserve is allocated again.
+//! Space on the host's disk that is reserved for a file. On a full disk the reserve is released, so that requests that
+//! have begun can complete. No other request begins until the reserve is allocated again.
 //!
-//! The reserve is an unnamed temporary file (`O_TMPFILE`) in the same folder. File systems without unnamed files get none.
+//! The reserve is an unnamed temporary file (`O_TMPFILE`) in the same folder. File systems without unnamed files get
+//! none.
 //!
 //! Invariants:
 //! 1. A process that dies leaves nothing on the disk.
@@ -44,8 +45,8 @@ struct State {
 }
 
 impl HostReserve {
-    /// Reserves `bytes` for `file`, which was opened at `path`, or an eighth of the free space if that is less. A reserve never
-    /// shrinks. Does nothing for block devices, and where the host cannot allocate.
+    /// Reserves `bytes` for `file`, which was opened at `path`, or an eighth of the free space if that is less. A
+    /// reserve never shrinks. Does nothing for block devices, and where the host cannot allocate.
     pub(super) fn grow_to(&self, file: &File, path: &Path, bytes: u64) {
         let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
         let free = fstatvfs(file).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));

@@ -34,7 +34,7 @@ impl Page {
     }
 }
 
-/// A medium in memory.
+/// A medium in memory. A clone shares the memory of its original until one of the two is written.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     pages: Vec<Option<Page>>,
@@ -46,12 +46,12 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Returns an empty medium.
+    /// Returns an empty medium of length 0.
     pub fn new() -> Memory {
         Memory::default()
     }
 
-    /// Returns a medium with a copy of `bytes`.
+    /// Returns a medium that holds a copy of `bytes`, from byte 0 on.
     pub fn with(bytes: &[u8]) -> Memory {
         let mut memory = Memory::new();
         memory.write_at(0, bytes).expect("memory takes every write");

@@ -37,66 +37,88 @@ use std::sync::Arc;
 
 use self::host_file::HostFile;
 
-/// A flat array of bytes.
+/// A flat array of bytes that can be read, written and flushed, such as a file. Bytes that were never written read as
+/// zeros.
 pub trait Media: Send + fmt::Debug {
-    /// Returns the length in bytes, up to the end of the last written byte.
+    /// Returns the length in bytes: the end of the highest byte written so far; 0 if none was.
     fn len(&self) -> u64;
 
-    /// Returns whether nothing was ever written.
+    /// Returns whether the length is 0.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Fills `into` with the bytes from `offset` on.
+    /// Fills `into` with the bytes from byte `offset` on. Bytes that were never written, also those past the end, read
+    /// as zeros.
+    ///
+    /// # Errors
+    /// The medium fails, or was truncated while in use.
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// Announces reads of these pieces, as (offset, length). A medium whose reads take time may fetch them together.
+    /// Announces reads of these pieces, as (offset, length) in bytes. This is only advice: a medium may start to fetch
+    /// the pieces, or do nothing.
     fn will_read(&mut self, _pieces: &mut dyn Iterator<Item = (u64, usize)>) {}
 
-    /// Lends blocks to the medium until the next call: written data may lie in them, and a medium in memory may keep
-    /// them instead of a copy.
+    /// Lends these blocks of memory to the medium until the next call of `lend`. If the data of a write lies in a lent
+    /// block, a medium in memory may keep a reference to that block instead of a copy. The lender must not change the
+    /// block meanwhile.
     fn lend(&mut self, _blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {}
 
-    /// Returns a lent block that the medium has stopped using since the latest call of [`Media::lend`], if any. Its
-    /// contents are undefined.
+    /// Removes and returns a lent block that the medium has stopped using since the latest call of [`Media::lend`], or
+    /// `None` if there is none. The contents of the block are undefined.
     fn reclaim(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Writes `from` at `offset`, as one operation.
+    /// Writes `from` at byte `offset`, and extends the medium if needed. The data may be lost or torn by a power cut
+    /// until the next [`Media::flush`].
+    ///
+    /// # Errors
+    /// The medium fails; a part of the data may have been written.
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()>;
 
-    /// Writes several pieces, as (offset, bytes), in order and as one operation.
+    /// Writes several pieces, as (offset in bytes, data), in the given order; later pieces overwrite earlier ones. No
+    /// other write comes between them, but a power cut may keep some pieces and lose others.
+    ///
+    /// # Errors
+    /// The medium fails; some of the pieces may have been written.
     fn write_together(&mut self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
         pieces.iter().try_for_each(|(offset, from)| self.write_at(*offset, from))
     }
 
     /// Makes all writes so far durable.
+    ///
+    /// # Errors
+    /// The medium fails; any write since the previous flush may then be lost.
     fn flush(&mut self) -> io::Result<()>;
 
-    /// Returns the size, in bytes, of the aligned pieces that a power cut leaves old or new, never half: 512 on any
-    /// disk.
+    /// Returns the unit of atomic writes in bytes: a power cut leaves each aligned piece of this size either old or
+    /// new, never mixed. The default, 512, holds for any disk.
     fn tear_bytes(&self) -> u64 {
         512
     }
 
-    /// Returns whether a flush waits for a disk. If so, buffering writes to save flushes pays.
+    /// Returns whether [`Media::flush`] waits for a disk and is therefore slow. The default is false.
     fn flush_waits(&self) -> bool {
         false
     }
 
-    /// Makes all writes so far survive a crash of the host, even if a flush does not. For a clean shutdown.
+    /// Makes all writes so far survive a crash of the host, also on media whose [`Media::flush`] does not. The default
+    /// is a flush.
+    ///
+    /// # Errors
+    /// The medium fails.
     fn sync(&mut self) -> io::Result<()> {
         self.flush()
     }
 
-    /// Drops cached data that can be read again, so the next reads return data that is on the medium or waits to be
-    /// written there. After a failed flush the cache may hold data that the medium never gets.
+    /// Drops cached data that is not waiting to be written, so that later reads return the data on the medium. After a
+    /// failed flush, the cache may hold data that will never be written. The default does nothing.
     fn forget_cached(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Returns the host's file in which the medium lies, if any.
+    /// Returns the file of the host in which the medium lies, or `None` if it lies in no file.
     fn host_file(&self) -> Option<Arc<HostFile>> {
         None
     }

@@ -1,4 +1,5 @@
-//! A file that gets its name only when its contents are complete and durable: a new image, a snapshot, an upgraded image.
+//! A file that gets its name only when its contents are complete and durable: a new image, a snapshot, an upgraded
+//! image.
 //!
 //! ```text
 //!  create ─► file without a name ──┬─ finish ─► durable ─► linked to its name ─► folder durable
@@ -141,7 +142,8 @@ impl Drop for NewFile {
     }
 }
 
-/// Returns whether `file` is an unfinished image and not a user's file. An unfinished image is empty or begins with [`MAGIC`].
+/// Returns whether `file` is an unfinished image and not a user's file. An unfinished image is empty or begins with
+/// [`MAGIC`].
 fn is_begun(file: &File) -> io::Result<bool> {
     let mut start = [0; 8];
     let is_image = file.metadata()?.len() >= 8 && file.read_exact_at(&mut start, 0).is_ok() && start == MAGIC;
@@ -158,7 +160,9 @@ fn lock(file: &File) -> io::Result<()> {
     })
 }
 
-/// Removes the hidden file that a dead process left while it made `path`, if there is one.
+/// Removes the hidden file `.NAME.unfinished` beside `path` that a dead process left while it created the image `path`.
+/// Does nothing if there is no such file, a living process has it locked, or it is not an unfinished image. Errors are
+/// ignored.
 pub fn discard_unfinished(path: &Path) {
     let hidden = hidden_path(path);
     let Ok(file) = OpenOptions::new().read(true).write(true).open(&hidden) else { return };

@@ -10,7 +10,8 @@ use super::host_file::HostFile;
 
 const PAGE_BYTES: u64 = 64 << 10;
 
-/// A medium with changed pages in memory.
+/// A medium that keeps all writes in memory and reads everything else from a wrapped medium, which it never writes. A
+/// flush does nothing.
 #[derive(Debug)]
 pub struct Overlay<M> {
     below: M,
@@ -19,7 +20,7 @@ pub struct Overlay<M> {
 }
 
 impl<M: Media> Overlay<M> {
-    /// Wraps `below`, with no changes yet.
+    /// Returns an overlay of `below` without any writes, so it reads like `below`.
     pub fn new(below: M) -> Overlay<M> {
         Overlay { len: below.len(), below, pages: BTreeMap::new() }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::Media;
 
-/// A medium that is shared by cloning.
+/// A handle of a medium. All clones of the handle use the same medium, one operation at a time.
 #[derive(Debug)]
 pub struct Shared<M>(Arc<Mutex<M>>);
 
@@ -16,12 +16,15 @@ impl<M> Clone for Shared<M> {
 }
 
 impl<M> Shared<M> {
-    /// Returns the first handle of `medium`.
+    /// Returns the first handle of `medium`; clones of this handle share the medium.
     pub fn new(medium: M) -> Shared<M> {
         Shared(Arc::new(Mutex::new(medium)))
     }
 
-    /// Locks the medium and calls `work` with it.
+    /// Locks the medium, calls `work` with it, and returns the result of `work`.
+    ///
+    /// # Panics
+    /// If another thread panicked while it held the lock.
     pub fn with<T>(&self, work: impl FnOnce(&mut M) -> T) -> T {
         work(&mut self.0.lock().expect("nobody panics with it"))
     }

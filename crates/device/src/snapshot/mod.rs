@@ -37,17 +37,17 @@ const LAST_PASS_BYTES: u64 = 8 << 20;
 /// Largest number of passes over an image in use before its writes are suspended, however much is written.
 const PASSES_MAX: usize = 6;
 
-/// Method by which a copy was made.
+/// Method by which a snapshot was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
-    /// Both files share the blocks in the file system.
+    /// The file system shares the blocks of the image with the snapshot.
     Reflink,
     /// The bytes were copied.
     Copy,
 }
 
 impl Method {
-    /// Returns the name of the method in documents.
+    /// Returns the name of the method in machine-readable output: `reflink` or `copy`.
     pub fn name(self) -> &'static str {
         match self {
             Method::Reflink => "reflink",
@@ -56,55 +56,59 @@ impl Method {
     }
 }
 
-/// A finished snapshot.
+/// Result of a finished snapshot, which is a copy of an image in another file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
-    /// Bytes of the image's data that were copied or shared; a byte counts once for every pass that copied it.
+    /// Bytes of data that were copied or shared, without holes. Bytes that were copied again because they had changed
+    /// count again.
     pub bytes: u64,
-    /// Method by which the copy was made.
+    /// Method by which the snapshot was made.
     pub method: Method,
-    /// Time for which writes to the image were suspended.
+    /// Real time for which writes to the image were suspended; zero if nothing was writing.
     pub pause: Duration,
-    /// UUID of the drive, which the copy keeps.
+    /// UUID of the drive, which the image and the snapshot share.
     pub uuid: Uuid,
-    /// UUID of the copy itself.
+    /// New UUID of the snapshot itself.
     pub snapshot: Uuid,
 }
 
-/// Reason why a snapshot failed.
+/// Reason why a snapshot failed. No file was created.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// A file with the name of the copy exists.
+    /// A file exists at this path of the snapshot.
     #[error("{} exists already, and was not changed", .0.display())]
     Exists(PathBuf),
-    /// The copy cannot be made at its path.
+    /// The snapshot cannot be created or written at its path.
     #[error("cannot make {}: {cause}", .path.display())]
     Target {
-        /// Path of the copy.
+        /// Path of the snapshot.
         path: PathBuf,
         /// Error of the operation that failed.
         #[source]
         cause: io::Error,
     },
-    /// The host's disk is full.
+    /// The disk or the quota of the host has no space for the snapshot at this path.
     #[error("no space left on the disk of {}: free some and take the snapshot again; nothing was made", .0.display())]
     NoSpace(PathBuf),
-    /// The snapshot was interrupted.
+    /// The progress callback ended the snapshot.
     #[error("interrupted; nothing was made")]
     Interrupted,
-    /// The image cannot be read, or the writes of its drive cannot be suspended.
+    /// The image cannot be read, is no usable image, or the writes of its drive cannot be suspended.
     #[error(transparent)]
     Image(#[from] DeviceError),
 }
 
-/// Suspends the writes to an image for the last step of a snapshot.
+/// Suspends writes to an image for the last step of a snapshot. Implemented by the owner of the image.
 pub trait Hold {
-    /// Calls `last_step` while nothing is written to the image, and after all acknowledged writes are in it. Returns
-    /// how long requests had to wait.
+    /// Calls `last_step` once while nothing is written to the image and all acknowledged writes are in it. Returns the
+    /// real time for which writes were suspended.
+    ///
+    /// # Errors
+    /// The writes cannot be suspended, or the error of `last_step`.
     fn hold(&self, last_step: &mut dyn FnMut() -> Result<(), SnapshotError>) -> Result<Duration, SnapshotError>;
 }
 
-/// Implementation of [`Hold`] for an image without writers.
+/// The [`Hold`] of an image to which nothing is written: calls the last step at once and returns a time of zero.
 pub struct AtRest;
 
 impl Hold for AtRest {
@@ -113,10 +117,16 @@ impl Hold for AtRest {
     }
 }
 
-/// Callback for progress, with the bytes copied and the known total; returns whether to continue.
+/// Callback for the progress of a snapshot. It receives the bytes copied so far and the expected total, which may grow,
+/// and returns whether to continue.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
 
-/// Copies the image file `image`, which no process has open for writing, to `copy`.
+/// Copies the image file `image` to the new file `copy`. A shared lock keeps other processes from writing to the image
+/// meanwhile.
+///
+/// # Errors
+/// The image is open for writing elsewhere, is damaged or is itself a copy of an image in use; `copy` exists or cannot
+/// be written; the disk is full; or `progress` returned false.
 pub fn of_file(image: &Path, copy: &Path, progress: Progress<'_>) -> Result<Snapshot, SnapshotError> {
     let place = image.display().to_string();
     let mut media = FileMedium::open(image, Mode::Read, false)?;
@@ -128,8 +138,11 @@ pub fn of_file(image: &Path, copy: &Path, progress: Progress<'_>) -> Result<Snap
     of_host_file(&host, copy, &AtRest, progress)
 }
 
-/// Accepts the image file `image` if it is a copy that was made while the original was written to. Returns false, and
-/// changes nothing, for any other image.
+/// Accepts an image file that was copied, by other means than a snapshot, while its drive was open: afterwards the
+/// image can be opened. Returns true for such a copy. Returns false, and changes nothing, for any other image.
+///
+/// # Errors
+/// The file cannot be opened for writing, is in use, is not an image, or cannot be written.
 pub fn adopt(image: &Path) -> Result<bool, DeviceError> {
     let place = image.display().to_string();
     let mut media = FileMedium::open(image, Mode::Write, true)?;
@@ -142,7 +155,12 @@ pub fn adopt(image: &Path) -> Result<bool, DeviceError> {
     Ok(is_copy)
 }
 
-/// Copies the image in `source` to `copy`; `hold` suspends writes for the last step.
+/// Copies the image in `source`, which may be in use, to the new file `copy`. The copying runs beside the writes to the
+/// image; `hold` suspends these only for the last step. The snapshot is durable on return.
+///
+/// # Errors
+/// The image cannot be read; `copy` exists or cannot be written; the disk is full; or `progress` returned false before
+/// the last step or at the end.
 pub fn of_host_file(
     source: &HostFile,
     copy: &Path,

@@ -13,12 +13,13 @@ use crate::lost::Lost;
 use crate::media::Media;
 
 impl<M: Media> Store<M> {
-    /// Executes `plan`.
+    /// Executes the steps of `plan` in order. `transfers` holds the data that the host writes in the plan, and the
+    /// buffers for its reads.
     ///
     /// # Errors
     /// If sectors of the host's own reads are unreadable, the rest of the plan is executed, and the first of these
     /// errors is returned. Neither this nor a failed read in a plan that only reads for the host stops the store. Any
-    /// other failure stops the store, including that of a barrier.
+    /// other failure stops the store, including that of a barrier. A store that has stopped executes nothing.
     pub fn execute(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
         self.execute_each(plan, transfers, &NothingHeld)?;
         self.unserved.drain(..).next().map_or(Ok(()), |(_, error)| Err(error))

@@ -11,18 +11,25 @@ use crate::image::transfer::Class;
 use crate::media::Media;
 
 impl<M: Media> Store<M> {
-    /// Calls `each` with every piece of the image that is in use.
+    /// Calls `each` with every range of bytes of the image that is in use, and its purpose.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn for_each_used(&mut self, each: &mut dyn FnMut(Used)) -> Result<(), DeviceError> {
         self.space.for_each_used(&self.header, &self.journal, each)
     }
 
-    /// Returns messages about damage that the opening found and could work around.
+    /// Returns messages about damage that was found when the image was opened and did not prevent the opening.
     pub fn notices(&self) -> &[String] {
         self.space.notices()
     }
 
-    /// Calls `each`, in order, with every run of physical sectors of `extent` that the tables of the image mark as
-    /// unreadable: destroyed, lost by damage to the image, or, on a caveat disk, never written.
+    /// Calls `each`, in ascending order, with every run of physical sectors of `extent` on the platters that the tables
+    /// of the image mark as unreadable: destroyed, lost by damage to the image, or, on a caveat disk, never written.
+    /// The contents of the sectors are not read.
+    ///
+    /// # Errors
+    /// The tables cannot be read.
     pub fn for_each_damage(&mut self, extent: Extent, mut each: impl FnMut(Extent)) -> Result<(), DeviceError> {
         let absent_is_damage = self.disk.recording.leaves_damage_to_host();
         let mut run: Option<Extent> = None;
@@ -42,8 +49,11 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// Returns the first physical sector of `extent` that the tables of the image mark as unreadable, if any (see
-    /// [`Store::for_each_damage`]). The contents of the sectors are not read.
+    /// Returns the first physical sector of `extent` on the platters that the tables of the image mark as unreadable
+    /// (see [`Store::for_each_damage`]), or `None` if there is none.
+    ///
+    /// # Errors
+    /// The tables cannot be read.
     pub fn first_damaged(&mut self, extent: Extent) -> Result<Option<Pba>, DeviceError> {
         let mut first = None;
         self.for_each_damage(extent, |run| {
@@ -52,8 +62,12 @@ impl<M: Media> Store<M> {
         Ok(first)
     }
 
-    /// Calls `each`, in order, with the runs that make up `sectors` sectors of `medium` from `pba` on. The arguments
-    /// are the length in bytes, and whether the run may hold anything but zeros: contents or damage.
+    /// Calls `each`, in ascending order, with the runs that make up the `sectors` physical sectors of `medium` from
+    /// `pba` on. The arguments are the length of the run in bytes, and false if the run certainly reads as zeros.
+    /// Consecutive runs may have the same value.
+    ///
+    /// # Errors
+    /// The tables cannot be read.
     pub fn for_each_stored(
         &mut self,
         medium: Medium,
@@ -74,7 +88,11 @@ impl<M: Media> Store<M> {
         })
     }
 
-    /// Reads sectors of `medium` from `pba` on, for inspection; unreadable sectors read as zeros.
+    /// Fills `into`, whole sectors, with the physical sectors of `medium` from `pba` on, for inspection. Unreadable
+    /// sectors read as zeros.
+    ///
+    /// # Errors
+    /// The medium fails.
     pub fn peek(&mut self, medium: Medium, pba: Pba, into: &mut [u8]) -> Result<(), DeviceError> {
         let mut faults = Vec::new();
         self.space.read(region_of(medium), pba, into, &mut faults)

@@ -42,7 +42,8 @@ pub(crate) use opening::replay;
 pub use transfer::{Data, Transfer};
 pub(crate) use unreadable::Faults;
 
-/// An open image, with the journal and the faults of its drive.
+/// An open image: its stored bytes, its journal, and the faults of its drive. Executes the plans of a translation
+/// layer.
 #[derive(Debug)]
 pub struct Store<M> {
     header: Header,
@@ -66,52 +67,55 @@ pub struct Store<M> {
     is_harmless: bool,
 }
 
-/// A drive, and the store that holds its contents.
+/// The simulator's drive that an image describes, and the open store with its contents.
 pub type Opened<M> = (Drive, Store<M>);
 
 impl<M: Media> Store<M> {
-    /// Returns the header, which describes the drive.
+    /// Returns the header of the image, which describes the drive.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Returns the space of the image.
+    /// Returns the part of the image that holds contents and their tables.
     pub fn space(&self) -> &Space<M> {
         &self.space
     }
 
-    /// Returns the space of the image, for tests that cut the power and for inspection.
+    /// Returns the part of the image that holds contents and their tables, for tests that cut the power and for
+    /// inspection.
     pub fn space_mut(&mut self) -> &mut Space<M> {
         &mut self.space
     }
 
-    /// Lends `blocks` to the medium until the next call: data from the host may lie in them, and the medium may keep
-    /// them instead of a copy.
+    /// Lends blocks of memory to the medium until the next call ([`Media::lend`]): if the data of a write lies in such
+    /// a block, the medium may keep the block instead of a copy.
     pub fn lend(&mut self, blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {
         self.space.lend(blocks);
     }
 
-    /// Returns a lent block that the medium has stopped using since the latest call of [`Store::lend`], if any.
+    /// Removes and returns a lent block that the medium has stopped using since the latest call of [`Store::lend`], or
+    /// `None` if there is none.
     pub fn reclaim(&mut self) -> Option<Vec<u8>> {
         self.space.reclaim()
     }
 
-    /// Returns the journal.
+    /// Returns the valid journal of the image.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// Consumes the store and returns the medium. Data that is not durable may be lost in a power cut.
+    /// Consumes the store and returns the medium, without a flush. Writes since the last [`Store::barrier`] may not be
+    /// on the medium.
     pub fn into_media(self) -> M {
         self.space.into_media()
     }
 
-    /// Returns the reason why the store has stopped, if it has.
+    /// Returns the reason for which the store has stopped, or `None` if it works.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
 
-    /// Stops the store, because the layer planned operations that were not executed.
+    /// Stops the store for `reason`: later operations fail. If it has stopped already, the earlier reason stays.
     pub fn stop(&mut self, reason: &str) {
         self.stopped.get_or_insert_with(|| reason.into());
     }
@@ -119,9 +123,8 @@ impl<M: Media> Store<M> {
     /// Makes all writes so far durable before any later write.
     ///
     /// # Errors
-    /// The medium fails, or the store has stopped. A failure of the medium stops the store, and no later operation
-    /// succeeds. Writes since the last barrier may be lost. A second barrier could still report success, as a second
-    /// `fsync` does on Linux.
+    /// The medium fails, or the store has stopped. A failure of the medium stops the store: writes since the last
+    /// barrier may be lost, and a second barrier could wrongly report success, as a second `fsync` does on Linux.
     pub fn barrier(&mut self) -> Result<(), DeviceError> {
         self.check_running()?;
         let outcome = self.space.barrier(self.journal.records());
@@ -130,8 +133,8 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// Like [`Store::barrier`], and also makes the new state of the image durable. So if the host's disk dropped data
-    /// that an acknowledged flush covered, the loss is detected as damage, whatever power cut follows.
+    /// Like [`Store::barrier`], and also makes the new state of the image durable. If the host's disk later loses data
+    /// that this flush covered, the loss is detected as damage.
     ///
     /// # Errors
     /// Like those of [`Store::barrier`].
@@ -165,9 +168,11 @@ impl<M: Media> Store<M> {
         self.barrier()
     }
 
-    /// Seals the image of a drive that is switched off, so a later loss of journal records is detected. Before and
-    /// after, makes all data survive a crash of the host, even if flushes do not. So no image that is sealed is
-    /// incomplete.
+    /// Marks the image as closed cleanly, so that a later loss of journal records is detected. All data survives a
+    /// crash of the host on return, even if flushes of the medium do not reach the disk.
+    ///
+    /// # Errors
+    /// The medium fails, or the store has stopped. A failure stops the store.
     pub fn seal(&mut self) -> Result<(), DeviceError> {
         self.check_running()?;
         let sealed = self.space.sync().and_then(|()| self.journal.seal(&mut self.space));
@@ -175,14 +180,21 @@ impl<M: Media> Store<M> {
         self.stop_if_failed(synced)
     }
 
-    /// Makes all writes so far survive a crash of the host, even if flushes do not.
+    /// Makes all writes so far survive a crash of the host, even if flushes of the medium do not reach the disk.
+    ///
+    /// # Errors
+    /// The medium fails, or the store has stopped. A failure stops the store.
     pub fn sync(&mut self) -> Result<(), DeviceError> {
         self.check_running()?;
         let synced = self.space.sync();
         self.stop_if_failed(synced)
     }
 
-    /// Replaces the journal by a checkpoint of `layer` if the journal is long enough. Only to be called between plans.
+    /// Calls [`Store::checkpoint`] if the journal is long enough ([`Journal::wants_checkpoint`]). Does nothing if the
+    /// store has stopped. To be called only between plans.
+    ///
+    /// # Errors
+    /// Like those of [`Store::checkpoint`].
     pub fn checkpoint_if_due(&mut self, layer: &dyn Layer) -> Result<(), DeviceError> {
         if self.stopped.is_some() || !self.journal.wants_checkpoint() {
             return Ok(());
@@ -190,7 +202,14 @@ impl<M: Media> Store<M> {
         self.checkpoint(layer)
     }
 
-    /// Replaces the journal by a checkpoint of `layer`. Only to be called between plans.
+    /// Replaces the journal by a shorter one that describes the current map of `layer` and the faults of the drive. To
+    /// be called only between plans.
+    ///
+    /// # Errors
+    /// The medium fails, or the map has more records than a journal can hold. A failure stops the store.
+    ///
+    /// # Panics
+    /// If the layer uses a record tag that belongs to the store.
     pub fn checkpoint(&mut self, layer: &dyn Layer) -> Result<(), DeviceError> {
         let mut notes = Vec::new();
         layer.checkpoint(&mut notes);

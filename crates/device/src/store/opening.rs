@@ -13,19 +13,25 @@ use crate::media::Media;
 use crate::staging::Staging;
 
 impl<M: Media> Store<M> {
-    /// Creates an image on `media`, which must be empty, and opens it.
+    /// Creates an image of the drive that `header` describes on `media`, which must be empty, and opens it.
+    ///
+    /// # Errors
+    /// The header does not describe a valid drive or is too long, or the medium fails.
     pub fn create(media: M, header: Header) -> Result<Opened<M>, DeviceError> {
         let drive = header.drive()?;
         Store::create_of(media, header, drive)
     }
 
-    /// Like [`Store::create`], with a `drive` in its initial state that matches `header`. Computing the layout of a
-    /// large drive takes time, so callers can reuse theirs.
+    /// Like [`Store::create`], with `drive` already built from `header` and in its initial state. This saves the time
+    /// to compute the layout of a large drive.
+    ///
+    /// # Panics
+    /// If the drive has another number of physical sectors than `header` says.
     pub fn create_of(media: M, header: Header, drive: Drive) -> Result<Opened<M>, DeviceError> {
         Store::create_bounded(media, header, drive, Bounds::default())
     }
 
-    /// Like [`Store::create_of`], with the limits `bounds`.
+    /// Like [`Store::create_of`], with the limits `bounds` on caches, buffers and batches.
     pub fn create_bounded(
         mut media: M,
         header: Header,
@@ -42,19 +48,22 @@ impl<M: Media> Store<M> {
         Ok((drive, store))
     }
 
-    /// Opens an image for writing: replays its journal, and completes or undoes interrupted operations. `place` names
-    /// the image in errors.
+    /// Opens an image for reading and writing: replays its journal, then completes or undoes operations that a power
+    /// cut interrupted. `place` names the image in errors. Writes to the medium.
+    ///
+    /// # Errors
+    /// The image has no valid header, is damaged, or is a copy of an image in use; or the medium fails.
     pub fn open(media: M, place: &str) -> Result<Opened<M>, DeviceError> {
         Store::open_prepared(media, place, |_| {})
     }
 
-    /// Like [`Store::open`]; `prepare` may alter the drive before its journal is replayed. Tests use this to observe
-    /// the data loss of altered layers.
+    /// Like [`Store::open`], but calls `prepare` with the drive before its journal is replayed. Tests use this to break
+    /// a layer on purpose.
     pub fn open_prepared(media: M, place: &str, prepare: impl FnOnce(&mut Drive)) -> Result<Opened<M>, DeviceError> {
         Store::open_bounded(media, place, Bounds::default(), prepare)
     }
 
-    /// Like [`Store::open_prepared`], with the limits `bounds`.
+    /// Like [`Store::open_prepared`], with the limits `bounds` on caches, buffers and batches.
     pub fn open_bounded(
         media: M,
         place: &str,
@@ -86,8 +95,11 @@ impl<M: Media> Store<M> {
         self.barrier()
     }
 
-    /// Opens an image without changing it. Interrupted operations remain, and sectors of interrupted writes may be
-    /// neither old nor new.
+    /// Opens an image without writing to its medium. Operations that a power cut interrupted stay incomplete, so
+    /// sectors of interrupted writes may hold mixed contents.
+    ///
+    /// # Errors
+    /// The image has no valid header or is damaged, or the medium fails.
     pub fn open_to_look(media: M, place: &str) -> Result<Opened<M>, DeviceError> {
         Store::replayed(media, place, Bounds::default(), |_| {})
     }

@@ -4,25 +4,25 @@ use imbrex_layer::{GroupKind, Kind, Plan, Step, StepOp};
 
 use crate::image::transfer::Given;
 
-/// Host data for a plan: a run of sectors to write, to read or to trim.
+/// The host's side of one command in a plan: a run of logical sectors to write, to read or to trim.
 #[derive(Debug)]
 pub struct Transfer<'a> {
-    /// First logical sector.
+    /// First logical sector of the run.
     pub lba: u64,
-    /// Data, buffer or length.
+    /// Bytes to write, buffer to fill, or number of sectors to trim.
     pub data: Data<'a>,
 }
 
-/// Data or buffer of a transfer.
+/// Bytes, buffer or length of a transfer. Bytes and buffers are whole sectors.
 #[derive(Debug)]
 pub enum Data<'a> {
-    /// Bytes that the host writes.
+    /// Bytes to write for the host.
     Write(&'a [u8]),
-    /// Bytes that the host writes, with parts of their checksums computed in advance.
+    /// Bytes to write for the host, with the content-dependent parts of their checksums computed in advance.
     Summed(Given<'a>),
-    /// Buffer for bytes that the host reads.
+    /// Buffer to fill with the sectors that the host reads.
     Read(&'a mut [u8]),
-    /// Number of sectors to trim.
+    /// Number of sectors that the host trims.
     Trim(u64),
 }
 

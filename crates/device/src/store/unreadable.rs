@@ -36,17 +36,21 @@ impl Faults {
 }
 
 impl<M: Media> Store<M> {
-    /// Returns the logical sectors that are lost by damage and not written since.
+    /// Returns the logical sectors that were lost by damage to the image and not written since.
     pub fn lost(&self) -> &Lost {
         &self.faults.lost
     }
 
-    /// Returns the faults that were requested, except those of zones.
+    /// Returns the injected faults that affect sectors. Faults of zones are stored with the zones.
     pub fn faults(&self) -> &Known {
         &self.faults.known
     }
 
-    /// Marks logical sectors as lost by damage, durably, until they are written.
+    /// Marks the `sectors` logical sectors from `lba` on as lost by damage: reads fail until they are written. The mark
+    /// is durable on return.
+    ///
+    /// # Errors
+    /// The store has stopped, the medium fails, or the journal is full.
     pub fn lose(&mut self, lba: Lba, sectors: Sectors) -> Result<(), DeviceError> {
         self.record(&Note::new(NOTE_LOST, &[lba.0, sectors.0]))
     }
@@ -60,8 +64,13 @@ impl<M: Media> Store<M> {
         self.barrier()
     }
 
-    /// Returns an error if any of these sectors is lost or unreadable. Exempt are the sectors start..end for which
-    /// `is_spared(start, end)` returns true, such as sectors in a cache.
+    /// Returns an error if any of the `sectors` logical sectors from `lba` on is lost or made unreadable by an injected
+    /// fault. Sectors start..end for which `is_spared(start, end)` returns true are exempt, such as sectors in a cache.
+    /// The contents are not read.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`] or [`DeviceError::Unreadable`], with the first such sector; lost sectors are reported
+    /// first.
     pub fn check_readable(
         &self,
         lba: Lba,

@@ -13,12 +13,14 @@ thread_local! {
     static PEAK_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-/// The counting allocator.
+/// A global allocator that counts the bytes allocated by each thread, and passes every call on to the system's
+/// allocator.
 pub struct Counting;
 
 impl Counting {
-    /// Calls `work`. Returns its result, and the peak of the bytes that this thread held meanwhile beyond those held
-    /// before.
+    /// Calls `work` and returns its result, together with the largest number of bytes that this thread held allocated
+    /// at any time during the call, minus those that it held before. Meaningful only if [`Counting`] is the global
+    /// allocator of the program.
     pub fn peak_bytes<T>(work: impl FnOnce() -> T) -> (T, u64) {
         let before = HELD_BYTES.get();
         PEAK_BYTES.set(before);

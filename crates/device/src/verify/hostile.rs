@@ -25,7 +25,11 @@ use crate::media::memory::Memory;
 const JOURNAL_BYTES: u64 = 256 << 10;
 const PLACE: &str = "a stranger's image";
 
-/// Reads `data` as the start of an image, and returns its header if it is accepted.
+/// Reads `data` as the start of an image. Returns the header, or `None` if the readers refuse it. Also opens the rest
+/// of `data` as the image of this header.
+///
+/// # Panics
+/// If an accepted header reads differently after it is written again: a bug of the reader.
 pub fn header(data: &[u8]) -> Option<Header> {
     let mut media = Memory::with(data);
     let header = Header::read(&mut media, PLACE).ok()?;
@@ -39,7 +43,7 @@ pub fn header(data: &[u8]) -> Option<Header> {
     Some(header)
 }
 
-/// Reads `json` as the text of a header, with valid magic number, version, length and checksum.
+/// Like [`header`], for the JSON text of a header; magic number, version, length and checksum are added.
 pub fn header_text(json: &[u8]) -> Option<Header> {
     let mut data = MAGIC.to_vec();
     data.extend_from_slice(&VERSION.to_le_bytes());
@@ -50,10 +54,14 @@ pub fn header_text(json: &[u8]) -> Option<Header> {
     header(&data)
 }
 
-/// Identity of the image in which journals are tried; its checksums depend on it.
+/// UUID of the image in which [`journal`] places its data. The checksums of journal records depend on it.
 pub const UUID: Uuid = Uuid::from_u128(7);
 
-/// Reads `data` as the contents of a journal, and returns the number of accepted records.
+/// Reads `data` as the contents of a journal, and returns the number of records accepted before the first invalid one.
+/// Bytes past 256 KiB are ignored.
+///
+/// # Panics
+/// If an accepted record differs after it is written again: a bug of the reader.
 pub fn journal(data: &[u8]) -> u64 {
     // Bytes that were never written read as zeros, and a record may end with zeros.
     let mut data = data[..data.len().min(JOURNAL_BYTES as usize)].to_vec();
@@ -102,8 +110,7 @@ fn journal_space(data: &[u8]) -> Space<Memory> {
     space
 }
 
-/// Returns a new layer: number `index` of the registry, with the first of its toy parameters, on the first toy disk
-/// that accepts them.
+/// Returns a new small translation layer: number `index` of the registry of layers, modulo their number.
 pub fn layer(index: usize) -> Box<dyn Layer> {
     let info = registry::all()[index % registry::all().len()];
     let build = |words: &&str| {
@@ -114,7 +121,7 @@ pub fn layer(index: usize) -> Box<dyn Layer> {
     info.toys.iter().find_map(build).expect("every layer has a toy").layer
 }
 
-/// Returns a record in the encoding that [`records`] reads.
+/// Returns `note` in the encoding that [`records`] reads: its tag, then its four fields, little-endian.
 pub fn record_bytes(note: &Note) -> [u8; NOTE_BYTES] {
     let mut bytes = [0; NOTE_BYTES];
     bytes[0] = note.tag;
@@ -124,11 +131,14 @@ pub fn record_bytes(note: &Note) -> [u8; NOTE_BYTES] {
     bytes
 }
 
-/// Bytes of a record without number and checksum.
+/// Size in bytes of a journal note in the encoding that [`records`] reads.
 pub const NOTE_BYTES: usize = 33;
 
-/// Reads `data` as records of a journal with valid checksums; the first byte selects the layer. Returns the number of
-/// records accepted before the first refused one.
+/// Replays `data` as journal notes into a new layer; the first byte selects the layer, and [`NOTE_BYTES`] bytes follow
+/// for each note. Returns the number of notes accepted before the first refused one.
+///
+/// # Panics
+/// If the layer passes its self-check afterwards, and yet a lookup does not cover all sectors: a bug of the layer.
 pub fn records(data: &[u8]) -> usize {
     let Some((&which, rest)) = data.split_first() else { return 0 };
     let mut layer = layer(usize::from(which));
@@ -152,7 +162,8 @@ pub fn records(data: &[u8]) -> usize {
     taken
 }
 
-/// Opens `data` as an image with a valid header; state, sector table and contents may be arbitrary.
+/// Writes a valid `header` over the start of `data`, opens the result as an image and reads some of its sectors. Errors
+/// are ignored: the test is that nothing panics.
 pub fn image(header: &Header, data: &[u8]) {
     let mut media = Memory::with(data);
     header.write(&mut media).expect("a header that was written once fits");

@@ -25,15 +25,15 @@ const AWKWARD: [u64; 14] = [
     u64::MAX,
 ];
 
-/// Returns random bytes, at most `bytes_max`.
+/// Returns random bytes; their number is random, from 0 to `bytes_max`.
 pub fn noise(random: &mut impl RngCore, bytes_max: usize) -> Vec<u8> {
     let mut bytes = vec![0; below(random, bytes_max as u64 + 1) as usize];
     random.fill_bytes(&mut bytes);
     bytes
 }
 
-/// Returns `valid` with one to four alterations: flipped bits, other bytes, numbers of several widths and byte
-/// orders, and pieces removed, duplicated or inserted.
+/// Returns `valid` with one to four random alterations: flipped bits, other bytes, numbers of several widths and byte
+/// orders, and pieces removed, duplicated, inserted or cut off at the end.
 pub fn mutate(random: &mut impl RngCore, valid: &[u8]) -> Vec<u8> {
     let mut bytes = valid.to_vec();
     for _ in 0..=below(random, 4) {

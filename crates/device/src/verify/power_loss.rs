@@ -48,40 +48,42 @@ const OPENING_ACTS: usize = 3;
 /// Most runs used for shrinking.
 const SHRINKING_RUNS: u32 = 400;
 
-/// Parameters of a random run with power cuts.
+/// Parameters of a random test run with power cuts.
 pub struct Trial<'a> {
-    /// Header of the drive's image.
+    /// Header of the image of the drive under test.
     pub header: &'a Header,
-    /// Alters the drive at every opening; used to break a layer on purpose.
+    /// Called with the drive at every opening of an image; used to break a layer on purpose.
     pub prepare: &'a dyn Fn(&mut Drive),
-    /// Seed of the work and the cuts.
+    /// Seed of the random operations and cuts.
     pub seed: u64,
-    /// Number of operations.
+    /// Number of random operations: commands, phases of background work, and checkpoints.
     pub deeds: u32,
-    /// Sectors of the longest command.
+    /// Largest number of sectors of a command.
     pub sectors_max: u32,
-    /// Most images tried after each act; if there are more, a random choice is made.
+    /// Largest number of cut images tried after each write or flush of the medium. If more are possible, a random
+    /// choice is made.
     pub images_per_act: usize,
-    /// Limits of the opened image: sizes of its caches and buffers, and length of its journal.
+    /// Limits of the opened image on caches, buffers and batches, and on the length of its journal.
     pub bounds: Bounds,
-    /// Whether some of the images are checked before opening and must have no findings. Only for correct layers.
+    /// Whether some of the cut images are also checked before they are opened; the check must find nothing. Only for
+    /// correct layers.
     pub is_checked: bool,
 }
 
-/// Counts of a run.
+/// Counts of a test run with power cuts.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
-    /// Number of acts and flushes after which the power was cut.
+    /// Number of writes and flushes of the medium after which the power was cut.
     pub events: u64,
-    /// Number of cut images that were opened and checked, including those from a cut during an opening.
+    /// Number of cut images that were opened and compared, including those from a cut during the opening of another.
     pub images: u64,
-    /// Number of images in which writes survived only in part.
+    /// Number of cut images in which only a part of the writes since the last flush survived.
     pub torn: u64,
-    /// Number of images from a cut during an opening.
+    /// Number of cut images from a cut during the opening of another cut image.
     pub openings_cut: u64,
     /// Number of cuts after which the run continued with the recovered image.
     pub adopted: u64,
-    /// Number of operations that were checkpoints.
+    /// Number of operations that replaced the journal by a checkpoint.
     pub checkpoints: u64,
 }
 
@@ -96,35 +98,40 @@ impl std::ops::AddAssign for Tally {
     }
 }
 
-/// A run in which data was lost or wrong.
+/// A test run in which a sector had an impossible value or could not be read after a power cut.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("seed {seed}, deeds {deeds:?}, in deed {deed} after event {event}: {what}\n{trail}")]
 pub struct Loss {
-    /// Seed of the trial.
+    /// Seed of the trial that failed.
     pub seed: u64,
-    /// Numbers of the operations in the smallest failing set that was found.
+    /// Numbers, from 0, of the operations in the smallest failing selection that was found.
     pub deeds: Vec<u32>,
-    /// Number of the operation during which the loss was found.
+    /// Number, from 0, of the operation during which the loss was found.
     pub deed: u32,
-    /// Number of acts and flushes of that operation up to the loss.
+    /// Number of writes and flushes of the medium in that operation, up to the loss.
     pub event: usize,
-    /// Description of the failure.
+    /// Description of the loss.
     pub what: String,
-    /// The commands of that operation and their plan.
+    /// The commands of that operation and their plan, for debugging.
     pub trail: String,
 }
 
-/// Executes a trial.
+/// Executes all operations of a trial, with power cuts after each write and flush of the medium.
 ///
 /// # Errors
-///
-/// Returns a loss, shrunk to few operations.
+/// The first loss, after a search for a smaller selection of operations that still fails.
 pub fn run(trial: &Trial<'_>) -> Result<Tally, Box<Loss>> {
     let all: Vec<u32> = (0..trial.deeds).collect();
     run_deeds(trial, &all).map_err(|loss| shrink(trial, loss))
 }
 
-/// Executes only these operations of a trial, for example those of a recorded loss.
+/// Executes only the operations `deeds` of a trial, numbered from 0; for example, those of a recorded [`Loss`].
+///
+/// # Errors
+/// The first loss.
+///
+/// # Panics
+/// If an operation number is not below [`Trial::deeds`].
 pub fn run_deeds(trial: &Trial<'_>, deeds: &[u32]) -> Result<Tally, Box<Loss>> {
     let mut runner = Runner::new(trial);
     let drawn = draw(trial.seed, runner.drive.layer.capacity(), trial.sectors_max, trial.deeds);

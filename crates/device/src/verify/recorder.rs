@@ -6,17 +6,20 @@ use std::io;
 use crate::media::Media;
 use crate::media::memory::Memory;
 
-/// An operation on a medium.
+/// A recorded operation on a medium.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// Pieces written by one call: offset and bytes of each.
+    /// Pieces written by one call, in order: offset in bytes, and data.
     Act(Vec<(u64, Vec<u8>)>),
-    /// A flush: all earlier acts became durable.
+    /// A flush: all earlier writes became durable.
     Flush,
 }
 
 impl Event {
     /// Performs the operation on `media`.
+    ///
+    /// # Panics
+    /// If the medium fails.
     pub fn apply(&self, media: &mut impl Media) {
         let outcome = match self {
             Event::Act(pieces) => {
@@ -29,7 +32,7 @@ impl Event {
     }
 }
 
-/// The recording medium.
+/// A medium in memory that records every write and flush.
 #[derive(Debug)]
 pub struct Recorder {
     memory: Memory,
@@ -38,22 +41,22 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Returns a medium with the contents of `memory` and no recorded events.
+    /// Returns a medium with the contents of `memory` and an empty record.
     pub fn new(memory: Memory) -> Recorder {
         Recorder { memory, events: Vec::new(), flush_waits: false }
     }
 
-    /// Returns this medium with the given answer to [`Media::flush_waits`].
+    /// Returns this medium, changed so that [`Media::flush_waits`] returns `flush_waits`.
     pub fn with_flush_waits(self, flush_waits: bool) -> Recorder {
         Recorder { flush_waits, ..self }
     }
 
-    /// Returns the contents of the medium.
+    /// Returns the contents of the medium, with all writes so far.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Removes and returns the events recorded since the last call.
+    /// Removes and returns the events since the previous call, in order.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }

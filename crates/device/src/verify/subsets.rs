@@ -16,35 +16,36 @@ const BLOCKS_EXHAUSTED: u64 = 6;
 /// Number of random subsets if there are more blocks.
 const SUBSETS_DRAWN: usize = 64;
 
-/// A subset of the blocks written since the last flush.
+/// A subset of the blocks written since the last flush, which survives a power cut. Blocks are numbered from 0, in the
+/// order in which they were written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Survivors {
-    /// All blocks.
+    /// All blocks written since the last flush.
     All,
-    /// The blocks of all acts except the newest, and this number of blocks of the newest.
+    /// All blocks of all write operations except the newest, and the first so many blocks of the newest.
     Newest(u64),
-    /// The blocks whose bit is set, numbered in order over all acts.
+    /// The blocks whose bit is set in this mask; bit 0 is block 0.
     These(u64),
-    /// All blocks except this one.
+    /// All blocks except the block of this number.
     Without(u64),
-    /// Only this block.
+    /// Only the block of this number.
     Only(u64),
     /// A random subset: each block survives with a probability of `eighths` / 8.
     Drawn {
         /// Seed of the random choice.
         seed: u64,
-        /// Probability in eighths.
+        /// Probability in eighths, from 0 to 8.
         eighths: u64,
     },
 }
 
 impl Survivors {
-    /// Returns whether all blocks survive.
+    /// Returns whether this is [`Survivors::All`].
     pub fn is_whole(&self) -> bool {
         *self == Survivors::All
     }
 
-    /// Returns the contents of `medium` after the cut.
+    /// Returns the contents of `medium` after a power cut that these blocks survive. The medium itself is unchanged.
     pub fn cut(self, medium: &Crashing) -> Memory {
         let (last, mut number) = (medium.acts().saturating_sub(1), 0);
         let mut random = match self {
@@ -66,7 +67,11 @@ impl Survivors {
     }
 }
 
-/// Returns the subsets to try on `medium`, on which something must have been written since the last flush.
+/// Returns the subsets to try on `medium`: all subsets of at most six blocks; of more blocks, a selection that includes
+/// random ones.
+///
+/// # Panics
+/// If nothing was written since the last flush.
 pub fn of(medium: &Crashing, random: &mut impl RngCore) -> Vec<Survivors> {
     let (blocks, newest) = (medium.blocks(), medium.blocks_of(medium.acts() - 1));
     if blocks <= BLOCKS_EXHAUSTED {

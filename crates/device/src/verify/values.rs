@@ -6,10 +6,10 @@
 //! Invariants:
 //! 1. A sector is in `open` if and only if it has values that are not known to be durable.
 
-/// Version of a sector that the host destroyed, on a drive whose host manages the damage.
+/// Version that stands for a sector destroyed by the host's own writes, on a drive whose host manages this damage.
 pub const LOST: u64 = u64::MAX;
 
-/// The possible values of one sector.
+/// The versions that one sector may have after a power cut: the last durable one, and those written since.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     durable: u64,
@@ -20,18 +20,18 @@ pub struct Values {
 }
 
 impl Values {
-    /// Returns whether `version` may be read after a cut.
+    /// Returns whether the sector may hold `version` after a power cut.
     pub fn allow(&self, version: u64) -> bool {
         self.durable == version || self.done.contains(&version) || self.flying.contains(&version)
     }
 
-    /// Returns the value that is read while the power is on and no command is in flight.
+    /// Returns the version that a read must return while the power is on and no command is in flight.
     pub fn newest(&self) -> u64 {
         self.done.last().copied().unwrap_or(self.durable)
     }
 }
 
-/// The possible values of all sectors of a drive.
+/// The possible versions of all sectors of a drive. Version 0 stands for a sector of zeros.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     values: Vec<Values>,
@@ -40,23 +40,26 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Returns the ledger of a new drive.
+    /// Returns the ledger of a drive of `sectors` sectors, all of which durably have version 0.
     pub fn new(sectors: u64) -> Ledger {
         Ledger { values: vec![Values::default(); sectors as usize], open: Vec::new(), next_version: 1 }
     }
 
-    /// Returns the values of sector `lba`.
+    /// Returns the possible versions of sector `lba`.
+    ///
+    /// # Panics
+    /// If the drive has no such sector.
     pub fn of(&self, lba: u64) -> &Values {
         &self.values[lba as usize]
     }
 
-    /// Returns a version that has not been used before.
+    /// Returns a version that this ledger has not returned before: 1, 2, and so on.
     pub fn fresh_version(&mut self) -> u64 {
         self.next_version += 1;
         self.next_version - 1
     }
 
-    /// Records that a command in flight writes `version` to `sectors` from `lba` on.
+    /// Records that a command in flight writes `version` to the `sectors` sectors from `lba` on.
     pub fn give(&mut self, lba: u64, sectors: u64, version: u64) {
         for lba in lba..lba + sectors {
             let values = &mut self.values[lba as usize];
@@ -67,7 +70,7 @@ impl Ledger {
         }
     }
 
-    /// Records that the commands in flight have been answered.
+    /// Records that all commands in flight have been answered.
     pub fn answer(&mut self) {
         for &lba in &self.open {
             let values = &mut self.values[lba as usize];
@@ -75,7 +78,8 @@ impl Ledger {
         }
     }
 
-    /// Records a flush of the medium: the values of answered commands are durable, and older values are impossible.
+    /// Records a flush of the medium: for each sector, the version of the latest answered command is durable, and older
+    /// versions are impossible. Versions of commands in flight stay possible.
     pub fn settle(&mut self) {
         let values = &mut self.values;
         self.open.retain(|&lba| {
@@ -88,7 +92,8 @@ impl Ledger {
         });
     }
 
-    /// Records that `versions` were read after a cut and are durable.
+    /// Replaces all possible versions by those found after a power cut: sector number i durably has version
+    /// `versions[i]`.
     pub fn adopt(&mut self, versions: &[u64]) {
         self.open.clear();
         for (values, &durable) in self.values.iter_mut().zip(versions) {
@@ -96,8 +101,11 @@ impl Ledger {
         }
     }
 
-    /// Returns the first sector whose version in `versions` is not allowed; `versions` has one entry per sector of
-    /// the drive.
+    /// Returns the first sector whose version in `versions` is not possible, or `None` if all are. `versions` has one
+    /// entry for each sector of the drive.
+    ///
+    /// # Panics
+    /// If `versions` has another length.
     pub fn first_forbidden(&self, versions: &[u64]) -> Option<u64> {
         assert_eq!(versions.len(), self.values.len(), "one version a sector");
         let allowed = |(values, version): (&Values, &u64)| values.allow(*version);
@@ -105,7 +113,8 @@ impl Ledger {
     }
 }
 
-/// Fills `bytes`, whole sectors from `lba` on, with `version`.
+/// Fills `bytes`, whole sectors from `lba` on, with the pattern of `version`: the version and the LBA of the sector,
+/// repeated. Version 0 is zeros.
 pub fn fill(bytes: &mut [u8], lba: u64, version: u64, sector_bytes: usize) {
     for (index, sector) in bytes.chunks_exact_mut(sector_bytes).enumerate() {
         for words in sector.chunks_exact_mut(16) {
@@ -115,7 +124,10 @@ pub fn fill(bytes: &mut [u8], lba: u64, version: u64, sector_bytes: usize) {
     }
 }
 
-/// Returns the version that `sector` contains, or an error if its bytes are not a version of `lba`.
+/// Returns the version whose pattern fills `sector`, the contents read from sector `lba`.
+///
+/// # Errors
+/// A message, if the bytes mix several versions or hold the pattern of another LBA.
 pub fn version_in(sector: &[u8], lba: u64) -> Result<u64, String> {
     let word = |at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().expect("eight bytes"));
     let (version, owner) = (word(0), word(8));

@@ -8,29 +8,31 @@ use imbrex_layer::{Layer, Plan};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 
-/// Kind of an operation.
+/// Kind of one operation of the random work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Work {
-    /// A phase of background work, if the layer has any.
+    /// One phase of background work, if the layer has any to do.
     Idle,
-    /// The first command, and those of the others that the layer joins to it.
+    /// Three commands. The first is executed, together with those of the others that the layer can serve in one plan
+    /// with it.
     Commands(Vec<Command>),
     /// Replacement of the journal by a checkpoint.
     Checkpoint,
 }
 
-/// One step of the random work.
+/// One operation of the random work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Deed {
     /// Kind of the operation.
     pub work: Work,
-    /// Seed of the choice of images tried during the operation.
+    /// Seed of the random choices made during the operation, such as the cut images that are tried.
     pub salt: u64,
-    /// Whether the work continues with the image that is recovered from a cut during the operation.
+    /// Whether the power is cut for good during the operation, so that the work continues with the recovered image.
     pub is_cut: bool,
 }
 
-/// Draws `count` operations on a drive of `capacity`.
+/// Returns `count` random operations on a drive of `capacity` sectors, selected by `seed`. A command has at most
+/// `sectors_max` sectors.
 pub fn draw(seed: u64, capacity: Sectors, sectors_max: u32, count: u32) -> Vec<Deed> {
     let mut random = Xoshiro256StarStar::seed_from_u64(seed);
     let mut commands = Commands::new(seed ^ 0x5eed, capacity, sectors_max);
@@ -46,8 +48,8 @@ pub fn draw(seed: u64, capacity: Sectors, sectors_max: u32, count: u32) -> Vec<D
 }
 
 impl Deed {
-    /// Plans the operation with `layer`. Returns the commands that the plan serves, or `None` if there is nothing to
-    /// plan.
+    /// Replaces the contents of `plan` by the layer's plan of the operation. Returns the commands that the plan serves,
+    /// which are none for background work. Returns `None` for a checkpoint, and if there is no background work to do.
     pub fn plan(&self, layer: &mut dyn Layer, plan: &mut Plan) -> Option<Vec<Command>> {
         plan.clear();
         match &self.work {

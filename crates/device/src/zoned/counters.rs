@@ -1,10 +1,12 @@
 //! Counts that an emulated drive keeps about its zones.
 
-/// Counts of effects of TRIMs on zones. Refused commands are not counted, because their senders get an error.
+/// Counts of effects of TRIMs on the zones of an emulated drive. Refused TRIMs are not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ZoneCounters {
-    /// Zones emptied by a TRIM that covers them whole.
+    /// Number of zones that a TRIM emptied because it covers them completely. Zones that were empty already do not
+    /// count.
     pub zones_reset_by_trim: u64,
-    /// TRIMs of which a part was ignored, because it covers only part of a zone, or a zone that cannot be reset.
+    /// Number of TRIMs of which a part was ignored: the TRIM covers only part of a zone with a write pointer, or a zone
+    /// that is read-only or offline.
     pub trims_ignored: u64,
 }

@@ -11,17 +11,16 @@ use super::{Condition, Zone, ZoneAction, ZonedDevice, ZonedMode, whole_sectors};
 use crate::drive::EmulatedDrive;
 use crate::error::DeviceError;
 
-/// A view of an emulated drive as a zoned drive.
+/// A view of an emulated drive as a zoned drive. Reads, writes and flushes take simulated time.
 pub struct EmulatedZoned {
     drive: EmulatedDrive,
     mode: ZonedMode,
 }
 
 impl EmulatedZoned {
-    /// Returns the view of `drive`.
+    /// Returns a view of `drive` as a zoned drive.
     ///
     /// # Errors
-    ///
     /// [`DeviceError::Refused`] if the drive has no zones.
     pub fn new(drive: EmulatedDrive) -> Result<EmulatedZoned, DeviceError> {
         let Some(mode) = drive.zoned_mode() else {
@@ -32,12 +31,12 @@ impl EmulatedZoned {
         Ok(EmulatedZoned { drive, mode })
     }
 
-    /// Returns the drive, for its clock and its metrics.
+    /// Returns the drive, for example to read its clock and its metrics.
     pub fn drive(&self) -> &EmulatedDrive {
         &self.drive
     }
 
-    /// Returns the drive for changes, such as letting simulated time pass.
+    /// Returns the drive for changes, for example to let simulated time pass.
     pub fn drive_mut(&mut self) -> &mut EmulatedDrive {
         &mut self.drive
     }
@@ -47,8 +46,14 @@ impl EmulatedZoned {
         self.drive
     }
 
-    /// Makes zone `index` read-only or offline, as after a fault of the medium. For tests of hosts that must handle
+    /// Makes zone `index` read-only or offline, as after a fault of the medium; for tests of hosts that must handle
     /// this.
+    ///
+    /// # Errors
+    /// The zone does not exist, or the drive fails or has stopped.
+    ///
+    /// # Panics
+    /// If `condition` is neither read-only nor offline.
     pub fn fail_zone(&mut self, index: u32, condition: Condition) -> Result<(), DeviceError> {
         self.drive.change_zone(ZoneAction::Fail(index, condition))
     }

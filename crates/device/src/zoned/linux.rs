@@ -72,7 +72,7 @@ struct Range {
     sectors: u64,
 }
 
-/// A zoned block device, opened exclusively.
+/// A zoned block device of the host, such as `/dev/sdb`, opened exclusively.
 #[derive(Debug)]
 pub struct LinuxZoned {
     file: File,
@@ -105,11 +105,11 @@ fn limit(file: &File, name: &str) -> Option<u32> {
 }
 
 impl LinuxZoned {
-    /// Opens the zoned block device `path` exclusively.
+    /// Opens the zoned block device `path` exclusively for reading and writing, and reads its zones.
     ///
     /// # Errors
-    ///
-    /// The device is in use, is not zoned, or fails.
+    /// [`DeviceError::Refused`] if the device is in use, for example mounted; [`DeviceError::Image`] if it is no zoned
+    /// block device; [`DeviceError::Medium`] if it fails.
     pub fn open(path: &Path) -> Result<LinuxZoned, DeviceError> {
         let place = path.display().to_string();
         let failed = |what: &str, cause| DeviceError::medium(format!("{place}: {what}"), cause);
@@ -139,7 +139,11 @@ impl LinuxZoned {
         Ok(device)
     }
 
-    /// Returns a survey of the device's users and contents; `name` is the user's name for the device.
+    /// Returns a survey of the device's users and of the file systems and other contents on it; `name` is the name of
+    /// the device in the survey.
+    ///
+    /// # Errors
+    /// The device cannot be read.
     pub fn survey(&mut self, name: &str) -> io::Result<Survey> {
         let contents = contents::found(self)?;
         Survey::with_contents(name, &self.file, contents)

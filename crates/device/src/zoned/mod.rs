@@ -35,20 +35,20 @@ use imbrex_layer::Zones;
 
 use crate::error::DeviceError;
 
-/// Parameters of a zoned drive.
+/// Parameters of a drive with zones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ZonedMode {
-    /// Bytes per sector, the unit of writes.
+    /// Size of a sector in bytes; the unit of all writes.
     pub sector_bytes: u32,
-    /// Sectors per zone.
+    /// Distance between the starts of two zones, in sectors.
     pub zone_sectors: Sectors,
-    /// Number of zones.
+    /// Number of zones of the drive, including the conventional ones.
     pub zones: u32,
-    /// Number of conventional zones, which come first.
+    /// Number of conventional zones at the start of the drive. These have no write pointer.
     pub conventional_zones: u32,
-    /// Most zones that may be open at a time, if there is a limit.
+    /// Largest number of zones that may be open at the same time; `None` for no limit.
     pub open_max: Option<u32>,
-    /// Most zones that may be open or closed at a time, if there is a limit.
+    /// Largest number of zones that may be open or closed (partly written) at the same time; `None` for no limit.
     pub active_max: Option<u32>,
 }
 
@@ -66,26 +66,33 @@ impl ZonedMode {
         }
     }
 
-    /// Returns the first sector of zone `index`.
+    /// Returns the LBA of the first sector of zone `index`, counted from 0. Does not check that the zone exists.
     pub fn start(&self, index: u32) -> Lba {
         Lba(u64::from(index) * self.zone_sectors.0)
     }
 
-    /// Returns the number of sectors of all zones.
+    /// Returns the number of sectors from the start of the first zone to the end of the last.
     pub fn capacity(&self) -> Sectors {
         Sectors(u64::from(self.zones) * self.zone_sectors.0)
     }
 }
 
-/// Operations of a host-managed drive with zones.
+/// Operations of a host-managed drive with zones. LBAs and lengths are in sectors of [`ZonedMode::sector_bytes`]; zones
+/// are counted from 0.
 pub trait ZonedDevice: Send {
-    /// Returns the parameters of the drive.
+    /// Returns the parameters of the drive: sector and zone sizes, number of zones, and limits.
     fn mode_sense(&self) -> ZonedMode;
 
-    /// Appends the states of zones from number `first` on: `count`, or as many as there are.
+    /// Appends to `zones` the states of `count` zones from index `first` on, or fewer if the drive has no more.
+    ///
+    /// # Errors
+    /// The drive fails.
     fn report(&mut self, first: u32, count: u32, zones: &mut Vec<Zone>) -> Result<(), DeviceError>;
 
-    /// Returns the state of zone `index`, including its pointer.
+    /// Returns the state of zone `index`, including its write pointer.
+    ///
+    /// # Errors
+    /// [`ZoneError::NoSuchZone`] if the drive has no such zone, or the drive fails.
     fn zone(&mut self, index: u32) -> Result<Zone, DeviceError> {
         let mut zones = Vec::with_capacity(1);
         self.report(index, 1, &mut zones)?;
@@ -93,14 +100,28 @@ pub trait ZonedDevice: Send {
         zones.first().copied().ok_or(DeviceError::Zone(no_such_zone))
     }
 
-    /// Reads whole sectors from `lba` on into `into`.
+    /// Fills `into`, one or more whole sectors, from `lba` on. The range may cross zones. Sectors at and after the
+    /// write pointer of a zone read as zeros.
+    ///
+    /// # Errors
+    /// `into` is not whole sectors, the range reaches past the end of the drive or into an offline zone, or the medium
+    /// lost a sector.
     fn read(&mut self, lba: Lba, into: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// Writes `from`, whole sectors of one zone, at `lba`. This must be the zone's pointer, or any sector of a
-    /// conventional zone.
+    /// Writes `from`, one or more whole sectors, at `lba`, and moves the write pointer. In a zone with a pointer, `lba`
+    /// must be the pointer and the data must fit into the zone. The data is durable after a flush.
+    ///
+    /// # Errors
+    /// [`DeviceError::Zone`] if the write breaks a rule of the zone; such a write changes nothing. Otherwise `from` is
+    /// not whole sectors, or the drive fails.
     fn write(&mut self, lba: Lba, from: &[u8]) -> Result<(), DeviceError>;
 
-    /// Writes `from` at the pointer of zone `index`, and returns the first LBA written.
+    /// Writes `from`, one or more whole sectors, at the write pointer of zone `index`, and returns the LBA of the first
+    /// sector written.
+    ///
+    /// # Errors
+    /// The zone is conventional, does not exist, is full, read-only or offline, or has too little space left; or the
+    /// drive fails.
     fn append(&mut self, index: u32, from: &[u8]) -> Result<Lba, DeviceError> {
         let zone = self.zone(index)?;
         if zone.condition == Condition::Conventional {
@@ -112,27 +133,42 @@ pub trait ZonedDevice: Send {
         Ok(lba)
     }
 
-    /// Empties zone `index`.
+    /// Empties zone `index`: its data is lost, and its write pointer returns to its start.
+    ///
+    /// # Errors
+    /// The zone does not exist, or is conventional, read-only or offline; or the drive fails.
     fn reset(&mut self, index: u32) -> Result<(), DeviceError>;
 
-    /// Empties every zone that can be emptied.
+    /// Empties every zone, except conventional, read-only and offline ones.
+    ///
+    /// # Errors
+    /// The drive fails.
     fn reset_all(&mut self) -> Result<(), DeviceError>;
 
     /// Opens zone `index` explicitly: the zone stays open until it is closed, finished, full or reset.
-    fn open(&mut self, index: u32) -> Result<(), DeviceError>;
-
-    /// Closes zone `index`.
-    fn close(&mut self, index: u32) -> Result<(), DeviceError>;
-
-    /// Makes zone `index` full without writing the rest of it.
-    fn finish(&mut self, index: u32) -> Result<(), DeviceError>;
-
-    /// Sets the pointer of zone `index` back to `to` sectors from its start (Singh 2014 §2.2.1). Drives on the market
-    /// can only set it back to the start.
     ///
     /// # Errors
+    /// The zone is not empty, closed or open, or does not exist; too many zones are open or active; or the drive fails.
+    fn open(&mut self, index: u32) -> Result<(), DeviceError>;
+
+    /// Closes zone `index`, so that it no longer counts as open. An open zone without data becomes empty.
     ///
-    /// The position lies ahead of the pointer, or the drive cannot set the pointer to it.
+    /// # Errors
+    /// The zone is not open or closed, or does not exist; or the drive fails.
+    fn close(&mut self, index: u32) -> Result<(), DeviceError>;
+
+    /// Makes zone `index` full without writing the rest of it, which reads as zeros.
+    ///
+    /// # Errors
+    /// The zone does not exist, or is conventional, read-only or offline; or the drive fails.
+    fn finish(&mut self, index: u32) -> Result<(), DeviceError>;
+
+    /// Sets the write pointer of zone `index` back to `to` sectors from the start of the zone (Singh 2014 §2.2.1). The
+    /// data from there on is lost. The default, for drives on the market, can only set the pointer back to the start.
+    ///
+    /// # Errors
+    /// The position lies ahead of the pointer, or the drive cannot set the pointer to it; otherwise like those of
+    /// [`ZonedDevice::reset`].
     fn set_pointer(&mut self, index: u32, to: Sectors) -> Result<(), DeviceError> {
         let pointer = self.zone(index)?.pointer;
         if to == pointer {
@@ -147,7 +183,10 @@ pub trait ZonedDevice: Send {
         }
     }
 
-    /// Makes all completed writes and the pointers durable.
+    /// Makes all completed writes and the write pointers durable.
+    ///
+    /// # Errors
+    /// The drive fails, or an earlier flush has failed.
     fn flush(&mut self) -> Result<(), DeviceError>;
 }
 

@@ -24,24 +24,24 @@ const ZONES_USED: [u32; 2] = [2, 7];
 /// Sectors of the longest operation.
 const SECTORS_MAX: u64 = 40;
 
-/// Procedure to close a drive and open it again.
+/// A way to close a zoned drive and open it again during a trial.
 pub struct Reopening<'a> {
-    /// Closes the drive and opens it again.
+    /// Closes the given drive, opens it again and returns it.
     pub reopen: &'a mut dyn FnMut(Box<dyn ZonedDevice>) -> Result<Box<dyn ZonedDevice>, DeviceError>,
-    /// Whether reopening closes open zones.
+    /// Whether open zones are closed afterwards, as after a power cycle.
     pub closes_zones: bool,
 }
 
-/// Counts of a run.
+/// Counts of the operations in a trial.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
-    /// Sectors written.
+    /// Number of sectors that were written successfully.
     pub written: u64,
-    /// Operations that were correctly refused.
+    /// Number of operations that the drive refused, as it had to.
     pub refused: u64,
-    /// Number of times the drive was opened again.
+    /// Number of times that the drive was closed and opened again.
     pub reopened: u64,
-    /// Number of resets.
+    /// Number of successful resets of zones.
     pub resets: u64,
 }
 
@@ -73,11 +73,12 @@ fn fill(sector: &mut [u8], lba: u64, stamp: u64) {
     }
 }
 
-/// Performs `steps` random operations on the first zones of `device`, whose contents are lost.
+/// Performs `steps` random operations on the first few zones of `device`, and compares the drive with a simple model.
+/// The previous contents of these zones are lost. `seed` selects the operations; without `reopening` the drive is never
+/// reopened.
 ///
 /// # Errors
-///
-/// The first difference between the drive and the model.
+/// A description of the first difference between the drive and the model, or of a failure to prepare the zones.
 pub fn run(
     device: Box<dyn ZonedDevice>,
     seed: u64,

@@ -27,49 +27,51 @@ use super::{Condition, Zone, ZonedMode};
 use crate::drive::{EmulatedDrive, Io, IoKind};
 use crate::error::DeviceError;
 
-/// A management command to zones. The number is the index of the zone.
+/// A management command to the zones of a drive. Zones are counted from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZoneAction {
-    /// Opens the zone until it is closed, finished, full or reset.
+    /// Opens the zone of this index explicitly, until it is closed, finished, full or reset.
     Open(u32),
-    /// Closes the zone, so that it no longer counts as open.
+    /// Closes the zone of this index, so that it no longer counts as open. An open zone without data becomes empty.
     Close(u32),
-    /// Makes the zone full without writing it.
+    /// Makes the zone of this index full without writing the rest of it.
     Finish(u32),
-    /// Empties the zone.
+    /// Empties the zone of this index.
     Reset(u32),
-    /// Empties every zone that can be emptied.
+    /// Empties every zone, except conventional, read-only and offline ones.
     ResetAll,
-    /// Sets the pointer of the zone back to this number of sectors from its start.
+    /// Sets the write pointer of the zone of this index back to this number of sectors from the start of the zone. The
+    /// data from there on is lost.
     SetPointer(u32, Sectors),
-    /// Makes the zone read-only or offline, as after a fault of the medium. For tests of hosts that must handle this.
+    /// Makes the zone of this index read-only or offline, as after a fault of the medium; for tests of hosts that must
+    /// handle this.
     Fail(u32, Condition),
 }
 
 impl EmulatedDrive {
-    /// Returns the parameters of the drive's zones, or `None` if it has none.
+    /// Returns the parameters of the drive's zones, or `None` if the drive has no zones.
     pub fn zoned_mode(&self) -> Option<ZonedMode> {
         self.drive().layer.zones().map(|zones| ZonedMode::of(zones, self.sector_bytes()))
     }
 
-    /// Appends the states of zones from number `first` on: `count`, or as many as there are. Pointers include the
-    /// writes in flight.
+    /// Appends to `reported` the states of `count` zones from index `first` on, or fewer if the drive has no more. The
+    /// write pointers include the writes in flight. Appends nothing for a drive without zones.
     pub fn report_zones(&self, first: u32, count: u32, reported: &mut Vec<Zone>) {
         let Some(zones) = self.drive().layer.zones() else { return };
         let range = first..first.saturating_add(count).min(zones.len());
         reported.extend(range.map(|index| zones.zone(index).expect("it is one of its zones")));
     }
 
-    /// Returns the counts of effects of TRIMs on zones so far.
+    /// Returns the counts of effects of TRIMs on zones since the drive was opened.
     pub fn zone_counters(&self) -> ZoneCounters {
         self.zone_counters
     }
 
-    /// Returns the LBA at which the next write of zone `index` must begin.
+    /// Returns the LBA at which the next write to zone `index` must begin, after the writes in flight. For a full zone,
+    /// returns its last sector; a write there is refused because the zone is full.
     ///
     /// # Errors
-    ///
-    /// The zone is conventional or does not exist.
+    /// [`DeviceError::Refused`] if the zone is conventional or does not exist.
     pub fn zone_pointer(&self, index: u32) -> Result<Lba, DeviceError> {
         let mut zones = Vec::with_capacity(1);
         self.report_zones(index, 1, &mut zones);
@@ -81,7 +83,15 @@ impl EmulatedDrive {
         Ok(zone.start + zone.pointer.min(Sectors(zone.sectors.0 - 1)))
     }
 
-    /// Performs a management command after waiting for the requests in flight to its zones.
+    /// Performs a management command after waiting for the requests in flight to its zones. Dirty data of these zones
+    /// in the write cache is written back first, or dropped if the zones are emptied.
+    ///
+    /// # Errors
+    /// The drive has no zones, or has stopped; the zone or its condition does not allow the command; or the drive
+    /// fails.
+    ///
+    /// # Panics
+    /// If [`ZoneAction::Fail`] has another condition than read-only or offline.
     pub fn change_zone(&mut self, action: ZoneAction) -> Result<(), DeviceError> {
         self.check_running()?;
         let Some(mode) = self.zoned_mode() else {

@@ -12,41 +12,43 @@ use crate::geometry::TrackPiece;
 use crate::mechanics::{Rotation, exact};
 use crate::units::{Extent, SimDuration, SimTime};
 
-/// Sectors that are to pass under the head, and the way in which they may be transferred.
+/// A request to move the head over sectors, track by track: the sectors, and the way in which they may be transferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passing {
     /// Whether the sectors are read or written.
     pub direction: Direction,
-    /// The sectors. A pass covers the first sector and those that follow it without a gap on its track.
+    /// The sectors still to be transferred. A pass covers the first of them and those that follow it without a gap on
+    /// its track.
     pub extent: Extent,
-    /// Whether the transfer may begin with the sector that arrives first, so that one rotation is always enough (zero
-    /// latency).
+    /// Whether the transfer may begin with any sector that arrives under the head, so that one rotation is always
+    /// enough (zero latency). Otherwise it begins with the first sector.
     pub on_arrival: bool,
-    /// Minimum time of the arm to reach the track, for a controller that is busy with something else meanwhile.
+    /// Minimum time of the move to the track, for a controller that is busy meanwhile. A shorter move takes this time.
     pub seek_min: SimDuration,
 }
 
-/// Sectors of one track passing under the head.
+/// The times of sectors of one track that pass under the head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pass {
-    /// The part of the track that passes.
+    /// The sectors that pass: a part of one track.
     pub piece: TrackPiece,
-    /// The time at which the head is on the track.
+    /// The time at which the head has reached the track and settled.
     pub on_track: SimTime,
-    /// The time at which the first sector begins to pass.
+    /// The time at which the first sector of the piece begins to pass.
     pub begins: SimTime,
-    /// The time at which all sectors of the piece have passed.
+    /// The time at which all sectors of the piece have been transferred.
     pub ends: SimTime,
 }
 
 impl Pass {
-    /// Returns the time at which the first `sectors` sectors of the piece have passed.
+    /// Returns the time at which the first `sectors` sectors of the piece have passed; that of all if the piece has
+    /// fewer.
     pub fn passed_at(&self, sectors: u64) -> SimTime {
         let ns = self.piece.transfer_ns as u64 * sectors.min(self.piece.sectors as u64) / self.piece.sectors as u64;
         (self.begins + SimDuration(ns)).min(self.ends)
     }
 
-    /// Returns how many sectors of the piece have passed at `time`, counted from its first.
+    /// Returns the number of sectors of the piece, counted from its first, that have passed completely at `time`.
     pub fn passed_by(&self, time: SimTime) -> u64 {
         let all = self.piece.sectors as u64;
         if time >= self.ends {
@@ -60,18 +62,19 @@ impl Pass {
         count
     }
 
-    /// Returns a copy of this pass that begins and ends later by `by`.
+    /// Returns a copy of this pass that begins and ends later by `by`; the head reaches the track at the same time.
     pub fn later(&self, by: SimDuration) -> Pass {
         Pass { begins: self.begins + by, ends: self.ends + by, ..*self }
     }
 }
 
 impl Actuator {
-    /// Moves the head over the first sectors of `passing`, beginning at `now`, and returns when they pass.
+    /// Moves the head, from `now` on, over the first sectors of `passing` that lie on one track without a gap, and
+    /// returns the times of their pass. The caller calls again for the rest.
     ///
     /// # Panics
     ///
-    /// Panics unless the disk has the `exact` rotation model.
+    /// Panics unless the disk has the `exact` rotation model, and if the first sector is not on the disk.
     pub fn pass(&mut self, now: SimTime, passing: &Passing) -> Pass {
         let disk = &*self.disk;
         assert!(disk.mechanics.rotation() == Rotation::Exact, "sectors pass one by one only where rotation is exact");

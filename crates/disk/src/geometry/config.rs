@@ -29,32 +29,33 @@ const PARTS: f64 = 1e9;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayoutName {
-    /// All surfaces of a cylinder, then those of the next.
+    /// All surfaces of a cylinder, then those of the next cylinder inward.
     Cylinder,
-    /// One wide stroke per surface and zone (Aghayev 2015 §4.9).
+    /// All tracks of a recording zone on one surface, then on the next surface; then the next zone (Aghayev 2015 §4.9).
     Horizontal,
-    /// Groups of N bottom tracks, then N top tracks (Hajkazemi 2019 §2.1).
+    /// Interlaced tracks in groups: N bottom tracks, then the N top tracks that overlap them (Hajkazemi 2019 §2.1).
     BottomThenTop,
 }
 
-/// The order of the top tracks of a group.
+/// The order of PBAs over the top tracks of a group of an interlaced disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TopOrder {
-    /// Back over the bottoms, from the last to the first.
+    /// From the innermost to the outermost top track: back over the bottom tracks.
     Serpentine,
-    /// From the first to the last, like the bottoms.
+    /// From the outermost to the innermost top track, like the bottom tracks.
     ZigZag,
 }
 
-/// Keys of the `horizontal` layout. Positions are fractions of the radial tracks, 0 at the outer diameter.
+/// Keys of the `horizontal` layout. Positions are fractions of the tracks of a surface, from 0 at the outer diameter to
+/// 1 at the inner diameter.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HorizontalConfig {
-    /// Position that divides the zones: those whose middle lies before it are written inward, the others outward.
+    /// Position that divides the zones: PBAs run inward in zones whose middle lies before it, outward in the others.
     pub split: f64,
-    /// Start of the conventional part: zones whose middle lies from here to `conventional_to` are conventional and
-    /// serpentine.
+    /// Start of the conventional part: zones whose middle lies from here up to `conventional_to` are not shingled, and
+    /// their PBAs run inward and outward in turn, surface by surface.
     pub conventional_from: f64,
     /// End of the conventional part: a zone whose middle lies here or behind is not in it. If it equals
     /// `conventional_from`, no zone is conventional.
@@ -71,11 +72,11 @@ impl Default for HorizontalConfig {
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct InterlacedConfig {
-    /// Bottom tracks of a group; a group has as many top tracks.
+    /// Number of bottom tracks of a group on one surface; a group has as many top tracks. At least 1.
     pub group_tracks: u32,
-    /// Order of the top tracks.
+    /// Order of PBAs over the top tracks of a group.
     pub order: TopOrder,
-    /// Ratio of a top track's sectors to a bottom track's.
+    /// Sectors of a top track divided by those of a bottom track of its zone; above 0, at most 1.
     pub top_ratio: f64,
 }
 
@@ -89,12 +90,12 @@ impl Default for InterlacedConfig {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlipConfig {
-    /// Radial position of the track.
+    /// Radial position of the track, counted from 0 at the outer diameter.
     pub radial_track: u32,
-    /// Surface of the track.
+    /// Surface of the track, counted from 0.
     #[serde(default)]
     pub surface: u8,
-    /// Number of sectors that the track lacks.
+    /// Number of sectors that the track lacks: at least 1, and fewer than the track has.
     pub sectors: u32,
 }
 
@@ -102,13 +103,15 @@ pub struct SlipConfig {
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SlipsConfig {
-    /// Tracks listed one by one.
+    /// Slipped tracks listed one by one, each at most once.
     pub listed: Vec<SlipConfig>,
-    /// Number of further tracks that are drawn at random.
+    /// Number of further tracks that are drawn at random. If any are, listed and drawn tracks together must be at most
+    /// half of the disk's tracks.
     pub random_tracks: u32,
-    /// Maximum number of sectors that a drawn track lacks; the minimum is 1.
+    /// Maximum number of sectors that a drawn track lacks; the minimum is 1. It must be lower than the number of
+    /// sectors of the drawn tracks.
     pub random_sectors_max: u32,
-    /// Seed of the random numbers.
+    /// Seed of the random numbers; equal seeds give equal tracks.
     pub seed: u64,
 }
 
@@ -118,38 +121,41 @@ pub struct SlipsConfig {
 pub struct GeometryConfig {
     /// Number of recording surfaces.
     pub surfaces: u8,
-    /// Order of PBAs.
+    /// Order in which PBAs run over surfaces and tracks.
     pub layout: LayoutName,
     /// Time of one rotation, in nanoseconds.
     pub rotation_ns: u32,
-    /// Angle by which each track starts later than the one before, as nanoseconds of rotation. In the `cylinder` layout
-    /// the angle applies only from one cylinder to the next.
+    /// Angle by which each track starts later than the one before it in PBA order, as nanoseconds of rotation. In the
+    /// `cylinder` layout the angle applies only from the last track of a cylinder to the first of the next.
     #[serde(default)]
     pub track_skew_ns: u32,
-    /// Angle by which the first track of a surface starts later than the last one of the surface before, as nanoseconds
-    /// of rotation. In layouts other than `cylinder` the angle is added to `track_skew_ns`.
+    /// Angle by which a track starts later than the one before it in PBA order if that lies on another surface, as
+    /// nanoseconds of rotation. In layouts other than `cylinder` the angle is added to `track_skew_ns`; in `cylinder`
+    /// it applies within a cylinder only.
     #[serde(default)]
     pub head_skew_ns: u32,
     /// Zones from the outer to the inner diameter, listed one by one. If the list is empty, the formula below gives the
     /// zones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<ZoneConfig>,
-    /// Formula: tracks of a surface.
+    /// Formula: number of tracks of a surface, in all zones together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracks: Option<u32>,
-    /// Formula: number of zones, which are of equal width; 1 unless given.
+    /// Formula: number of zones, which have equally many tracks up to rounding; 1 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone_count: Option<u32>,
-    /// Formula: width of the outermost zone in tracks, in place of `zone_count`.
+    /// Formula: number of tracks of the outermost zone, in place of `zone_count`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stroke_tracks_od: Option<u32>,
-    /// Formula: width towards the inner diameter in tracks; that of the outermost zone unless given.
+    /// Formula: number of tracks of a zone at the inner diameter; zones in between change linearly with their position.
+    /// Unless given, all zones are as wide as the outermost. An error without `stroke_tracks_od`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stroke_tracks_id: Option<u32>,
-    /// Formula: sectors of a track in the outermost zone.
+    /// Formula: number of sectors of a track in the outermost zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub track_sectors_od: Option<u32>,
-    /// Formula: sectors of a track in the innermost zone; those of the outermost unless given.
+    /// Formula: number of sectors of a track in the innermost zone; zones in between change linearly. Unless given, all
+    /// zones have the number of the outermost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub track_sectors_id: Option<u32>,
     /// Keys of the layout `horizontal`; an error with other layouts.
@@ -158,16 +164,18 @@ pub struct GeometryConfig {
     /// Keys of the layout `bottom-then-top`; an error with other layouts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interlaced: Option<InterlacedConfig>,
-    /// Tracks with slipped sectors.
+    /// Tracks that lack sectors because defective sectors were slipped; none unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slips: Option<SlipsConfig>,
-    /// A conventional drive as measured, in place of zones, formula, skews and slips.
+    /// Geometry measured on a real conventional drive, in place of zones, formula, skews and slips; `cylinder` layout
+    /// only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredConfig>,
 }
 
 impl GeometryConfig {
-    /// Returns the geometry of a disk of listed zones (tracks, sectors of a track) without skew, for tests.
+    /// Returns the geometry of a disk whose `zones` are listed from the outer diameter as pairs: tracks on each
+    /// surface, sectors of a track. It has no skew and no slipped sectors.
     pub fn listed(surfaces: u8, layout: LayoutName, rotation_ns: u32, zones: &[(u32, u32)]) -> GeometryConfig {
         let zones = zones.iter().map(|&(tracks, track_sectors)| ZoneConfig { tracks, track_sectors }).collect();
         GeometryConfig {
@@ -190,11 +198,11 @@ impl GeometryConfig {
         }
     }
 
-    /// Returns the recording zones from the outer to the inner diameter.
+    /// Returns the recording zones from the outer to the inner diameter: as listed, as measured, or by the formula.
     ///
     /// # Errors
     ///
-    /// Returns the reason if a value is impossible.
+    /// Returns the reason, as text, if a value is impossible, a key is missing, or two keys exclude each other.
     pub fn resolved_zones(&self) -> Result<Vec<ZoneConfig>, String> {
         if let Some(measured) = &self.measured {
             self.check_measured(measured)?;
@@ -289,13 +297,13 @@ impl GeometryConfig {
         (bottom_sectors as u64 * parts / PARTS as u64) as u32
     }
 
-    /// Returns how full the tracks are: their sectors, divided by those that they would have if every track held as
-    /// many as the bottoms of its zone. Returns 1 for a disk without top tracks. Slipped sectors count as present,
-    /// because a conventional disk lacks them too.
+    /// Returns the number of sectors of an interlaced disk, divided by the number if each top track held as many
+    /// sectors as the bottom tracks of its zone: above 0, at most 1. Returns 1 for other layouts. Slipped sectors count
+    /// as present.
     ///
     /// # Errors
     ///
-    /// Returns the reason if the zones are impossible.
+    /// Returns the reason, as text, if the zones of an interlaced disk are impossible.
     pub fn fullness(&self) -> Result<f64, String> {
         if self.layout != LayoutName::BottomThenTop {
             return Ok(1.0);
@@ -385,12 +393,16 @@ impl GeometryConfig {
         Ok(())
     }
 
-    /// Returns a geometry of as many zones with `numerator / denominator` times the tracks, rounded up. The number of
-    /// slipped tracks stays the same.
+    /// Returns this geometry with `numerator / denominator` times as many tracks in each zone, rounded up (to an even
+    /// number on an interlaced disk). The number of zones and that of slipped tracks stay the same.
     ///
     /// # Errors
     ///
-    /// Returns the reason if the drive is measured or would be too large.
+    /// Returns the reason, as text, if the geometry is measured, impossible, or would be too large.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `denominator` is 0.
     pub fn grown(&self, numerator: u64, denominator: u64) -> Result<GeometryConfig, String> {
         assert!(denominator > 0, "a share has a denominator");
         if self.measured.is_some() {

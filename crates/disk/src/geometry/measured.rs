@@ -16,59 +16,63 @@ use super::cylinder::Cylinder;
 use super::zone_config::ZoneConfig;
 use super::{Spot, ZoneSkew};
 
-/// The order of the surfaces of a cylinder.
+/// The order in which PBAs run over the surfaces of a cylinder.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SurfaceOrder {
     /// From the first surface to the last on every cylinder.
     #[default]
     Forward,
-    /// Forward on a zone's first cylinder, backward on its second, and so on: the head changes only within cylinders.
+    /// From first to last on a zone's first cylinder, from last to first on its second, and so on in turn.
     SerpentineInZone,
-    /// Forward on cylinders of even number, backward on those of odd number.
+    /// From first to last on cylinders of even number, from last to first on those of odd number. Cylinders are counted
+    /// from 0 at the outer diameter of the disk.
     Serpentine,
 }
 
-/// The places of spare sectors, and the effect of a slipped sector.
+/// The places of spare sectors, and the effect of a slipped (skipped, defective) sector on the sectors behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SpareScheme {
     /// No spares; slips are ignored.
     #[default]
     None,
-    /// Whole tracks at the end of a zone; slips and remaps name tracks of the zone.
+    /// Spare tracks at the end of each zone; a slipped track uses one. Slips and remaps name whole tracks of the zone.
     ZoneTracks,
-    /// Sectors at the end of each cylinder; a slip uses one.
+    /// Spare sectors at the end of each cylinder; a slip uses one.
     Cylinder,
-    /// Sectors at the end of each track; a slip uses one.
+    /// Spare sectors at the end of each track; a slip uses one.
     Track,
-    /// Sectors at the end of each cylinder; a slip uses none, and shifts all sectors behind it up to the end of the
-    /// zone.
+    /// Spare sectors at the end of each cylinder; a slip uses none, and shifts all sectors behind it up to the end of
+    /// the zone.
     CylinderSlipToEnd,
-    /// Sectors at the front of each cylinder; a slip uses one.
+    /// Spare sectors at the front of each cylinder; a slip uses one.
     CylinderFront,
-    /// Sectors at the front of each cylinder; a slip uses none, and shifts all sectors behind it up to the end of the
-    /// zone.
+    /// Spare sectors at the front of each cylinder; a slip uses none, and shifts all sectors behind it up to the end of
+    /// the zone.
     CylinderFrontSlipToEnd,
-    /// Spares at the end of the disk; a slip shifts all sectors behind it up to the end of the zone.
+    /// Spare sectors at the end of the disk, which the zones do not list; a slip shifts all sectors behind it up to the
+    /// end of the zone.
     Disk,
-    /// Sectors at the end of each range of `range_cylinders`; a slip uses one.
+    /// Spare sectors at the end of each range of `range_cylinders` cylinders; a slip uses one. A shorter range at the
+    /// end of a zone has no spares.
     Range,
-    /// Sectors at the end of each zone; a slip uses one.
+    /// Spare sectors at the end of each zone; a slip uses one.
     Zone,
-    /// Sectors at the end of each zone; a slip uses none, and shifts all sectors behind it up to the end of the zone.
+    /// Spare sectors at the end of each zone; a slip uses none, and shifts all sectors behind it up to the end of the
+    /// zone.
     ZoneSlipToEnd,
 }
 
-/// A measured zone.
+/// A recording zone as measured on a real drive.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredZone {
-    /// Outermost cylinder of the zone.
+    /// Outermost cylinder of the zone, counted from 0 on the disk; 0 in the first zone.
     pub first_cylinder: u32,
-    /// Number of cylinders.
+    /// Number of cylinders with user data. Further cylinders before the next zone hold none.
     pub cylinders: u32,
-    /// Sectors for which a track has room.
+    /// Number of sectors for which a track has room, spares and defects included.
     pub track_sectors: u32,
     /// Angle after the index mark at which the zone's first sector begins, in nanoseconds.
     #[serde(default)]
@@ -80,16 +84,19 @@ pub struct MeasuredZone {
     /// nanoseconds.
     #[serde(default)]
     pub cylinder_skew_ns: u32,
-    /// Sectors at the front of the zone that the drive keeps for itself.
+    /// Number of sectors at the front of the zone that the drive keeps for itself; they hold no user data.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reserved_sectors: u64,
-    /// Number of spares in each unit of the scheme: sectors, or tracks with `zone-tracks`.
+    /// Number of spare sectors in each track, cylinder, range or zone, whichever the spare scheme names; with
+    /// `zone-tracks`, the number of spare tracks.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub spares: u64,
-    /// Zone addresses that are skipped as defective, rising; tracks with `zone-tracks`.
+    /// Defective sectors that the numbering of user sectors skips, in rising order. Each is a sector number within the
+    /// zone, counted from 0 with spares and defects included; with `zone-tracks`, a track number within the zone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slips: Vec<u64>,
-    /// Defective zone addresses, each with the address used in its place; tracks with `zone-tracks`.
+    /// Pairs of a defective sector and the sector used in its place. Each is a sector number within the zone, counted
+    /// from 0 with spares and defects included; with `zone-tracks`, a track number within the zone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remaps: Vec<[u64; 2]>,
 }
@@ -98,17 +105,17 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// Keys of a measured geometry.
+/// A geometry measured on a real conventional drive, as stated in a profile.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredConfig {
-    /// Order of the surfaces.
+    /// Order in which PBAs run over the surfaces of a cylinder.
     #[serde(default)]
     pub order: SurfaceOrder,
-    /// Places of the spares.
+    /// Places of the spare sectors, and the effect of slips.
     #[serde(default)]
     pub spares: SpareScheme,
-    /// With `spares = "range"`: number of cylinders of a range.
+    /// Number of cylinders of a range that shares spares; at least 1. Used and required with `spares = "range"` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range_cylinders: Option<u32>,
     /// The zones, from the outer to the inner diameter.

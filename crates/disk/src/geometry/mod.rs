@@ -37,46 +37,46 @@ use slips::Slips;
 /// The place of a sector on the platters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Place {
-    /// Track on its surface, counted from the outer diameter.
+    /// Radial position of the track, counted from 0 at the outer diameter.
     pub radial_track: u32,
     /// Surface, counted from 0.
     pub surface: u8,
-    /// Sector within the track, counted from 0.
+    /// Sector within the track, counted from 0 among the sectors with a PBA.
     pub sector: u32,
-    /// Number of sectors of the track.
+    /// Number of sectors of the track that have a PBA.
     pub track_sectors: u32,
     /// Time after the index mark at which the sector's first bit passes the head, skew included: 0 ≤ angle < rotation
     /// time, in nanoseconds.
     pub angle_ns: u32,
-    /// First sector of the track.
+    /// PBA of the first sector of the track.
     pub track_start: Pba,
 }
 
 impl Place {
-    /// Returns the address of the sector.
+    /// Returns the PBA of the sector.
     pub fn pba(&self) -> Pba {
         self.track_start + Sectors(self.sector as u64)
     }
 
-    /// Returns the whole track of the sector.
+    /// Returns the extent of all sectors on the track of the sector.
     pub fn track(&self) -> Extent {
         Extent::new(self.track_start, Sectors(self.track_sectors as u64))
     }
 }
 
-/// The part of an extent that lies on one track.
+/// A part of an extent that lies on one track and passes the head without a gap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TrackPiece {
-    /// Place of the first sector.
+    /// Place of the first sector of the piece.
     pub place: Place,
-    /// Number of sectors, which lie on the track without a gap between them.
+    /// Number of sectors of the piece, which lie on the track without a gap between them.
     pub sectors: u32,
-    /// Time in which the sectors pass the head, in nanoseconds.
+    /// Time in which the sectors of the piece pass the head, in nanoseconds.
     pub transfer_ns: u32,
 }
 
 impl TrackPiece {
-    /// Returns the sectors of the piece.
+    /// Returns the sectors of the piece as an extent.
     pub fn extent(&self) -> Extent {
         Extent::new(self.place.pba(), Sectors(self.sectors as u64))
     }
@@ -88,7 +88,7 @@ impl TrackPiece {
         (if end_ns >= rotation_ns as u64 { end_ns - rotation_ns as u64 } else { end_ns }) as u32
     }
 
-    /// Returns whether the piece is its whole track.
+    /// Returns whether the piece has all sectors of its track.
     pub fn is_whole_track(&self) -> bool {
         self.sectors == self.place.track_sectors
     }
@@ -97,24 +97,25 @@ impl TrackPiece {
 /// A radial direction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RadialDirection {
-    /// Towards the inner diameter: rising radial tracks.
+    /// Towards the inner diameter: rising track numbers.
     Inward,
-    /// Towards the outer diameter: falling radial tracks.
+    /// Towards the outer diameter: falling track numbers.
     Outward,
 }
 
-/// A recording zone as built, over all surfaces.
+/// A recording zone of a built geometry, over all surfaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordingZone {
-    /// PBAs of the zone.
+    /// PBAs of the zone, on all surfaces.
     pub extent: Extent,
-    /// Outermost track of the zone.
+    /// Radial position of the outermost track of the zone, counted from 0 at the outer diameter of the disk.
     pub radial_start: u32,
-    /// Tracks on each surface.
+    /// Number of tracks on each surface.
     pub tracks: u32,
-    /// Sectors of a track; of a bottom track on an interlaced disk.
+    /// Number of sectors of a track without defects and spares taken off; on an interlaced disk, of a bottom track.
     pub track_sectors: u32,
-    /// Direction in which shingles overlap: a write on a track destroys the next one in this direction.
+    /// Direction in which shingled tracks overlap: a write on a track destroys the next one in this direction. Only
+    /// shingled recording uses this value. It is `Inward` in layouts other than `horizontal`.
     pub shingling: RadialDirection,
     /// Whether the zone belongs to the conventional middle part of a horizontal layout, which is not shingled.
     pub conventional: bool,
@@ -180,7 +181,7 @@ struct Run {
     layout: Layout,
 }
 
-/// The geometry of a disk.
+/// The geometry of a disk: converts between PBAs and places on the platters.
 #[derive(Clone, Debug)]
 pub struct Geometry {
     runs: Vec<Run>,
@@ -200,21 +201,23 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Builds the geometry.
+    /// Builds the geometry that `config` describes.
     ///
     /// # Errors
     ///
-    /// Returns the reason if a value of `config` is impossible.
+    /// Returns the reason, as text, if a value of `config` is impossible or two keys exclude each other.
     pub fn new(config: &GeometryConfig) -> Result<Geometry, String> {
         build::build(config)
     }
 
-    /// Returns the number of sectors of the disk.
+    /// Returns the number of physical sectors of the disk: of its PBAs, which run from 0. Slipped, spare and reserved
+    /// sectors have no PBA.
     pub fn sectors(&self) -> Sectors {
         Sectors(self.sectors)
     }
 
-    /// Returns the place of `pba`.
+    /// Returns the place of `pba` on the platters. In a measured geometry, a remapped sector has the place of the
+    /// sector used instead, and counts as a track of its own with one sector.
     ///
     /// # Panics
     ///
@@ -309,7 +312,8 @@ impl Geometry {
         (self.place(run, &spot, ideal_start - slips.missing_before(index)), spot.length)
     }
 
-    /// Returns the place of the first sector of a track.
+    /// Returns the place of the first sector of the track at `radial_track` on `surface`, both counted from 0. In a
+    /// measured geometry the track may have 0 sectors with a PBA.
     ///
     /// # Panics
     ///
@@ -338,7 +342,12 @@ impl Geometry {
     }
 
     /// Returns the places of the first sectors of a bottom track of an interlaced disk and of the top tracks beside it.
-    /// The array holds the outer top, then the inner top; `None` where there is none.
+    /// The array holds the outer top, then the inner top; `None` where there is none. The track must be a bottom track;
+    /// only debug builds check this.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the track is not on the disk.
     #[inline]
     pub fn bottom_and_tops(&self, radial_track: u32, surface: u8) -> (Place, [Option<Place>; 2]) {
         debug_assert!(self.is_bottom(radial_track), "track {radial_track} is no bottom");
@@ -357,7 +366,13 @@ impl Geometry {
         (self.track_place(radial_track, surface), [radial_track.checked_sub(1).and_then(top), top(radial_track + 1)])
     }
 
-    /// Returns the address of the sector at a place: the inverse of [`Geometry::locate`].
+    /// Returns the PBA of a sector, given its track, surface and number within the track, each counted from 0. This is
+    /// the inverse of [`Geometry::locate`], except for remapped sectors. `sector` must lie on the track; only debug
+    /// builds check this.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the track is not on the disk.
     #[inline]
     pub fn pba(&self, radial_track: u32, surface: u8, sector: u32) -> Pba {
         let track = self.track_place(radial_track, surface);
@@ -365,14 +380,20 @@ impl Geometry {
         track.track_start + Sectors(sector as u64)
     }
 
-    /// Returns the whole track that `pba` lies on.
+    /// Returns the extent of all sectors on the track of `pba`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `pba` is not on the disk.
     pub fn track_of(&self, pba: Pba) -> Extent {
         self.locate(pba).track()
     }
 
-    /// Returns the number of tracks left in the stroke from the track that begins at `pba` on, and the sectors of each.
-    /// These whole tracks have one length, and each lies beside the one before it on one surface. Returns `None` in a
-    /// layout without strokes, on a disk with slipped tracks or gaps, or if no track begins at `pba`.
+    /// Returns the number of tracks from the one that begins at `pba` to the last of its stroke, and the number of
+    /// sectors of each. A stroke, in the `horizontal` layout, is the tracks of one recording zone on one surface; each
+    /// lies beside the one before it in PBA order.
+    ///
+    /// Returns `None` in other layouts, on a disk with slipped tracks, or if no track begins at `pba`.
     pub fn stroke_from(&self, pba: Pba) -> Option<(u64, Sectors)> {
         if self.irregular || pba.0 >= self.sectors {
             return None;
@@ -384,10 +405,12 @@ impl Geometry {
         }
     }
 
-    /// Returns the number of tracks left in the row from the track that begins at `pba` on, and the sectors of each. A
-    /// row is a series of whole tracks of one length that follow each other in PBA order, on any surface. On an
-    /// interlaced disk they are all bottoms or all tops. Returns `None` in a measured layout, on a disk with slipped
-    /// tracks, or if no track begins at `pba`.
+    /// Returns the number of tracks from the one that begins at `pba` to the last of its row, and the number of sectors
+    /// of each. The tracks of a row follow each other in PBA order and have the same length. The row ends with the
+    /// recording zone (`cylinder`), with the zone's tracks on the surface (`horizontal`), or with the bottom tracks or
+    /// the top tracks of a group on the surface (`bottom-then-top`).
+    ///
+    /// Returns `None` in a measured geometry, on a disk with slipped tracks, or if no track begins at `pba`.
     pub fn row_from(&self, pba: Pba) -> Option<(u64, Sectors)> {
         if self.irregular || pba.0 >= self.sectors {
             return None;
@@ -402,13 +425,21 @@ impl Geometry {
         }
     }
 
-    /// Returns the track at a radial position of a surface.
+    /// Returns the extent of all sectors on the track at `radial_track` on `surface`, both counted from 0.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the track is not on the disk.
     pub fn track(&self, radial_track: u32, surface: u8) -> Extent {
         self.track_place(radial_track, surface).track()
     }
 
-    /// Returns the part of the `sectors` sectors from `pba` on that lies on the track of `pba`, with the time in which
-    /// it passes.
+    /// Returns the first piece of the `sectors` sectors from `pba` on: those that lie on the track of `pba`, up to the
+    /// first gap (spares, defects) in a measured geometry. The piece has the time in which it passes the head.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `pba` is not on the disk.
     #[inline]
     pub fn piece(&self, pba: Pba, sectors: Sectors) -> TrackPiece {
         if self.irregular {
@@ -448,7 +479,8 @@ impl Geometry {
         }
     }
 
-    /// Returns an iterator over the pieces of `extent`, track by track in PBA order.
+    /// Returns an iterator over the pieces of `extent` in PBA order: one for each track, or for each part without a gap
+    /// in a measured geometry. The iterator panics when it reaches a sector that is not on the disk.
     pub fn tracks(&self, extent: Extent) -> Tracks<'_> {
         Tracks { geometry: self, rest: extent }
     }
@@ -486,13 +518,15 @@ impl Geometry {
         self.interlaced
     }
 
-    /// Returns whether a track is a top track of an interlaced disk: it overlaps its neighbours.
+    /// Returns whether the track at `radial_track` is a top track of an interlaced disk, which overlaps its neighbours.
+    /// Always false on other disks.
     #[inline]
     pub fn is_top(&self, radial_track: u32) -> bool {
         self.interlaced && !radial_track.is_multiple_of(2)
     }
 
-    /// Returns whether a track is a bottom track of an interlaced disk: its neighbours overlap it.
+    /// Returns whether the track at `radial_track` is a bottom track of an interlaced disk, which its neighbours
+    /// overlap. Always false on other disks.
     #[inline]
     pub fn is_bottom(&self, radial_track: u32) -> bool {
         self.interlaced && radial_track.is_multiple_of(2)
@@ -503,26 +537,28 @@ impl Geometry {
         &self.zones
     }
 
-    /// Returns the recording zone of a track.
+    /// Returns the recording zone of the track at `radial_track`, which must be on the disk.
     #[inline]
     pub fn zone_of(&self, radial_track: u32) -> &RecordingZone {
         &self.zones[self.zones_by_radius.find(radial_track as u64)]
     }
 
-    /// Returns the direction in which shingles overlap at a track. PBAs within a stroke run in this direction.
+    /// Returns the direction in which shingled tracks overlap at `radial_track`, which must be on the disk: a write on
+    /// a track destroys the next one in this direction.
     #[inline]
     pub fn shingling_direction(&self, radial_track: u32) -> RadialDirection {
         self.zone_of(radial_track).shingling
     }
 
-    /// Returns whether a track lies in the conventional middle part of a horizontal layout.
+    /// Returns whether the track at `radial_track` lies in the conventional part of a `horizontal` layout, which is not
+    /// shingled. Always false in other layouts, even if the recording is conventional.
     #[inline]
     pub fn is_conventional(&self, radial_track: u32) -> bool {
         self.zone_of(radial_track).conventional
     }
 }
 
-/// Iterator over the pieces of an extent, track by track. See [`Geometry::tracks`].
+/// Iterator over the pieces of an extent in PBA order, returned by [`Geometry::tracks`].
 #[derive(Clone, Debug)]
 pub struct Tracks<'a> {
     geometry: &'a Geometry,

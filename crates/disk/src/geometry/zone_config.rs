@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A recording zone.
+/// A recording zone of a profile: neighbouring tracks with the same number of sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneConfig {
-    /// Tracks on each surface.
+    /// Number of tracks on each surface.
     pub tracks: u32,
-    /// Sectors of a track; of a bottom track on an interlaced disk.
+    /// Number of sectors of a track; on an interlaced disk, of a bottom track.
     pub track_sectors: u32,
 }

@@ -4,44 +4,45 @@ use serde::{Deserialize, Serialize};
 
 use super::Rotation;
 
-/// A measured seek: a distance and its time.
+/// A measured seek: its distance and its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekPoint {
     /// Distance in tracks.
     pub tracks: u32,
-    /// Time in nanoseconds, without settling.
+    /// Time of the seek in nanoseconds, without settling.
     pub seek_ns: u64,
 }
 
-/// The seek model: the time of the arm over a distance. In every model a distance of zero takes no time.
+/// The seek model: the time of the arm as a function of the distance in tracks. In every model a distance of zero
+/// takes no time.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(tag = "model", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SeekConfig {
     /// α · tracks + `min_ns`, with α such that the whole radius takes `max_ns` (Hajkazemi 2019 eq. 1).
     Linear {
-        /// Lower limit that the time approaches for short seeks, in nanoseconds.
+        /// Constant part of every seek, in nanoseconds; at most `max_ns`.
         min_ns: u64,
         /// Time from the outermost to the innermost track, in nanoseconds.
         max_ns: u64,
     },
-    /// a + b·√tracks up to a knee, c + d·tracks above.
+    /// a + b·√tracks up to and including the distance `knee_tracks`, c + d·tracks above.
     Curve {
-        /// The constant a, in nanoseconds.
+        /// The constant a in a + b·√tracks, in nanoseconds.
         short_base_ns: u64,
-        /// The factor b, in nanoseconds.
+        /// The factor b in a + b·√tracks, in nanoseconds.
         short_root_ns: u64,
-        /// The longest distance, in tracks, for which the first form holds.
+        /// The longest distance, in tracks, for which a + b·√tracks holds.
         knee_tracks: u32,
-        /// The constant c, in nanoseconds.
+        /// The constant c in c + d·tracks, in nanoseconds.
         long_base_ns: u64,
-        /// 1000 times the factor d, in nanoseconds: the time of 1000 tracks.
+        /// 1000 times the factor d in c + d·tracks, in nanoseconds: the additional time of 1000 tracks.
         long_thousand_tracks_ns: u64,
     },
     /// Measured points by rising distance, linear in between. Distances below the first point take its time; beyond the
     /// last point the last slope continues.
     Table {
-        /// The measured points.
+        /// The measured points, at least two, in order of rising distance.
         points: Vec<SeekPoint>,
     },
 }
@@ -52,10 +53,11 @@ pub enum SeekConfig {
 pub struct MechanicsConfig {
     /// The seek model.
     pub seek: SeekConfig,
-    /// Settling time in nanoseconds, added to every move of the arm or change of head before a read.
+    /// Settling time in nanoseconds, added to every move of the arm or change of head before a read. The rotation model
+    /// `half` charges none within two tracks.
     #[serde(default)]
     pub settle_ns: u64,
-    /// Settling time before a write, in nanoseconds; that of a read unless given.
+    /// Settling time before a write, in nanoseconds; that before a read unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_settle_ns: Option<u64>,
     /// Time to change heads, in nanoseconds. A seek runs at the same time, so only the longer of the two counts.
@@ -64,14 +66,16 @@ pub struct MechanicsConfig {
     /// The rotation model.
     #[serde(default)]
     pub rotation: Rotation,
-    /// Whether an access of whole tracks may start at any sector. In the `half` rotation model it always may.
+    /// Whether an access of whole tracks may start at any sector of a track, and so begins without rotational wait. In
+    /// the `half` rotation model it always may.
     #[serde(default)]
     pub zero_latency: bool,
-    /// With `half`: rotations of a trip to a backup region and back, if the access is shorter than a track.
+    /// With the rotation model `half`: minimum number of rotations that an access to a backup region takes, if it is
+    /// shorter than a track, seeks there and back included. At least 1; 2 unless given.
     #[serde(default = "backup_trip_rotations")]
     pub backup_trip_rotations: u32,
-    /// With `none`: the transfer rate in bytes per second, in place of the rate that follows from rotation and track
-    /// length.
+    /// With the rotation model `none`: the transfer rate in bytes per second, in place of the rate that follows from
+    /// rotation and track length. An error with other rotation models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_bytes_per_second: Option<u64>,
 }
@@ -82,8 +86,8 @@ fn backup_trip_rotations() -> u32 {
 }
 
 impl MechanicsConfig {
-    /// Returns mechanics with a seek model and a rotation model, in which settling and head switches take no time; for
-    /// tests.
+    /// Returns mechanics with the given seek and rotation models, in which settling and head switches take no time and
+    /// no access has zero latency; for tests.
     pub fn plain(seek: SeekConfig, rotation: Rotation) -> MechanicsConfig {
         MechanicsConfig {
             seek,

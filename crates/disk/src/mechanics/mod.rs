@@ -22,14 +22,17 @@ use crate::Direction;
 use crate::geometry::{Divider, Geometry};
 use crate::units::{Sectors, SimDuration};
 
-/// The rotation model: how the rotational position of the platter is accounted for.
+/// The rotation model: the rule by which accesses wait for the rotation of the platter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rotation {
-    /// The platter has an angle at every nanosecond.
+    /// The platter has an angle at every nanosecond, and an access waits until its first sector passes the head. With
+    /// zero latency, an access of whole tracks does not wait.
     #[default]
     Exact,
-    /// An access elsewhere waits half a rotation, as in Hajkazemi 2019 §3.
+    /// The platter has no angle. An access waits half a rotation, or whole rotations if it returns to an angle of the
+    /// current operation. An access that continues the last one, or that covers whole tracks, does not wait (Hajkazemi
+    /// 2019 §2, §3).
     Half,
     /// No access waits for rotation, as in Cassuto 2010 §III.B.
     None,
@@ -43,7 +46,7 @@ enum Seek {
     Table(table::Table),
 }
 
-/// The immutable part of the mechanics of a disk.
+/// The seek and rotation models of a disk. They are immutable: the position of the head belongs to the actuator.
 #[derive(Clone, Debug)]
 pub struct Mechanics {
     seek: Seek,
@@ -57,11 +60,11 @@ pub struct Mechanics {
 }
 
 impl Mechanics {
-    /// Builds the mechanics for a disk of `geometry`.
+    /// Builds the mechanics that `config` describes, for a disk of `geometry`.
     ///
     /// # Errors
     ///
-    /// Returns the reason if a value of `config` is impossible.
+    /// Returns the reason, as text, if a value of `config` is impossible.
     pub fn new(config: &MechanicsConfig, geometry: &Geometry) -> Result<Mechanics, String> {
         if config.backup_trip_rotations == 0 {
             return Err("`backup_trip_rotations` is 0: a trip ends at a later pass of its angle".into());
@@ -99,17 +102,19 @@ impl Mechanics {
         self.rotation
     }
 
-    /// Returns whether an access of whole tracks may start at any sector.
+    /// Returns whether an access of whole tracks may start at any sector of a track, and so begins without rotational
+    /// wait. Only the rotation model `exact` uses this value.
     pub fn zero_latency(&self) -> bool {
         self.zero_latency
     }
 
-    /// Returns the number of rotations of a short trip to a backup region and back. Used with [`Rotation::Half`] only.
+    /// Returns the minimum number of rotations that an access to a backup region takes, if it is shorter than a track:
+    /// seeks there and back, wait and transfer together. Used with [`Rotation::Half`] only.
     pub fn backup_trip_rotations(&self) -> u32 {
         self.backup_trip_rotations
     }
 
-    /// Returns the time in which the arm moves over `distance` tracks, without settling.
+    /// Returns the time in which the arm moves over `distance` tracks, without settling; zero for a distance of zero.
     pub fn seek(&self, distance: u32) -> SimDuration {
         SimDuration(self.seek_ns(distance))
     }

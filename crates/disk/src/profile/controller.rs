@@ -14,166 +14,179 @@ use serde::{Deserialize, Serialize};
 /// Maximum time of a single step of a controller, in nanoseconds: a second is longer than any drive takes.
 const STEP_NS_MAX: u64 = 1_000_000_000;
 
-/// The end of reading on: reading sectors after those of a read, without a request.
+/// The point up to which the drive reads on: reads further sectors into the buffer after those of a read, without a
+/// request.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadOn {
     /// The drive does not read on.
     #[default]
     None,
-    /// To the end of the track.
+    /// To the end of the track of the last requested sector.
     Track,
-    /// To the end of the cylinder.
+    /// To the end of the cylinder of the last requested sector.
     Cylinder,
-    /// Until the segment is full.
+    /// Until the buffer segment is full.
     Segment,
-    /// To the end of the track of the next sector, and of the track after it if the segment reaches back to the track
-    /// before.
+    /// To the end of the track of the first sector after the request; one track further if the segment also holds
+    /// sectors from before that track.
     NextTrack,
 }
 
-/// Condition under which a write is reported before it is on the medium.
+/// Condition under which a write is reported as complete before it is on the medium, once its data are in the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ImmediateReport {
     /// No write is reported early.
     #[default]
     Never,
-    /// Any write without FUA is reported early. Writes that each continue where the last one ended form a stream; any
-    /// other request waits until the stream is on the medium.
+    /// Every write without FUA is reported early. Writes that each continue where the last one ended form a stream, and
+    /// are transferred while the stream is being written. Any other request waits until the stream is on the medium.
     Stream,
-    /// Like `Stream`; the stream may be mixed with other requests, before which it is written to the medium. The
-    /// simulator treats both alike.
+    /// Accepted for profiles in the terms of DiskSim; the simulator treats it like `Stream`.
     Mixed,
 }
 
-/// The whole of which a watermark is a share.
+/// The quantity of which a watermark is a share.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WatermarkOf {
-    /// The request.
+    /// The number of sectors of the request, at most those of a segment.
     #[default]
     Request,
-    /// The segment.
+    /// The number of sectors of a buffer segment.
     Segment,
 }
 
-/// Times of a drive that leaves the bus after a write command, before any data. The drive does so for a write that does
-/// not continue the write before it.
+/// Times of a drive that leaves the bus after a write command, before any data. The drive does so for a write that
+/// follows another write and does not continue it, if the arm is free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtraDisconnect {
-    /// Processing of the command in nanoseconds, in place of the write overheads.
+    /// Time to process the command in nanoseconds, in place of `write_hit_…` and `write_miss_…`.
     pub command_ns: u64,
-    /// Leaving the bus the first time, in nanoseconds.
+    /// Time to leave the bus the first time, before the data, in nanoseconds.
     pub disconnect_ns: u64,
     /// Time in nanoseconds from leaving the bus until the drive asks for it again.
     pub pause_ns: u64,
-    /// Leaving the bus the second time, after the data, in nanoseconds.
+    /// Time to leave the bus the second time, after the data, in nanoseconds.
     pub second_disconnect_ns: u64,
-    /// Delay in nanoseconds from the end of processing until the arm begins to move.
+    /// Delay in nanoseconds from the end of `command_ns` until the arm may begin to move.
     pub seek_delay_ns: u64,
-    /// Number of sectors of a short write that must arrive before the drive begins to write them.
+    /// Number of sectors of a short write that must have arrived over the bus before the drive begins to write.
     pub start_sectors: u32,
-    /// Number of sectors of a long write that must arrive before the drive begins to write them.
+    /// Number of sectors of a long write that must have arrived over the bus before the drive begins to write.
     pub long_start_sectors: u32,
-    /// Length in sectors from which a write counts as long.
+    /// Length in sectors from which on a write counts as long.
     pub long_from_sectors: u32,
 }
 
-/// A controller. All times are in nanoseconds.
+/// The detailed controller of a drive in its profile. All times are in nanoseconds. The terms are those of the DiskSim
+/// 4.0 reference manual, §3.4.5.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Controller {
-    /// Processing of every command, before all else.
+    /// Time in nanoseconds to process any command, before all else.
     pub command_ns: u64,
-    /// Processing of a read found in the buffer, if the command before was a read.
+    /// Time in nanoseconds to process a read that is served from the buffer at once, if the command before was a read.
     pub read_hit_after_read_ns: u64,
-    /// Processing of a read found in the buffer, if the command before was a write.
+    /// Time in nanoseconds to process a read that is served from the buffer at once, if the command before was no read.
     pub read_hit_after_write_ns: u64,
-    /// Processing of a read not found in the buffer, before the arm moves, if the command before was a read.
+    /// Time in nanoseconds to process a read not found in the buffer, before the arm moves, if the command before was a
+    /// read.
     pub read_miss_after_read_ns: u64,
-    /// Processing of a read not found in the buffer, before the arm moves, if the command before was a write.
+    /// Time in nanoseconds to process a read not found in the buffer, before the arm moves, if the command before was
+    /// no read.
     pub read_miss_after_write_ns: u64,
-    /// Processing of a write reported early, before data and arm move, if the command before was a read.
+    /// Time in nanoseconds to process a write that is reported early, before data and arm move, if the command before
+    /// was a read.
     pub write_hit_after_read_ns: u64,
-    /// Processing of a write reported early, before data and arm move, if the command before was a write.
+    /// Time in nanoseconds to process a write that is reported early, before data and arm move, if the command before
+    /// was no read.
     pub write_hit_after_write_ns: u64,
-    /// Processing of a write reported from the medium, if the command before was a read.
+    /// Time in nanoseconds to process a write that is reported once it is on the medium, before data and arm move, if
+    /// the command before was a read.
     pub write_miss_after_read_ns: u64,
-    /// Processing of a write reported from the medium, if the command before was a write.
+    /// Time in nanoseconds to process a write that is reported once it is on the medium, before data and arm move, if
+    /// the command before was no read.
     pub write_miss_after_write_ns: u64,
-    /// Reporting a read.
+    /// Time in nanoseconds to report a read as complete, after its last sector was sent to the host.
     pub read_complete_ns: u64,
-    /// Reporting a write.
+    /// Time in nanoseconds to report a write as complete.
     pub write_complete_ns: u64,
-    /// Preparing data for the bus, each time the drive takes the bus.
+    /// Time in nanoseconds to prepare data for the bus, each time the drive takes the bus.
     pub data_prepare_ns: u64,
-    /// Taking the bus again the first time.
+    /// Time in nanoseconds to take the bus again after the drive has left it.
     pub reselect_ns: u64,
-    /// Taking the bus again later, after an extra disconnect.
+    /// Time in nanoseconds to take the bus again for the report of a write with an extra disconnect.
     pub reselect_again_ns: u64,
-    /// Leaving the bus in a read, if the command before was a read.
+    /// Time in nanoseconds to leave the bus during a read, if the command before was a read.
     pub read_disconnect_after_read_ns: u64,
-    /// Leaving the bus in a read, if the command before was a write.
+    /// Time in nanoseconds to leave the bus during a read, if the command before was no read.
     pub read_disconnect_after_write_ns: u64,
-    /// Leaving the bus in a write.
+    /// Time in nanoseconds to leave the bus during a write.
     pub write_disconnect_ns: u64,
-    /// Leaving the bus before the data of some writes, for drives that do so.
+    /// Times of leaving the bus before the data of some writes; `None` if the drive never does so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra_disconnect: Option<ExtraDisconnect>,
-    /// Minimum time of the arm to a write that continues no stream of writes reported early.
+    /// Minimum time in nanoseconds of the arm's move to a write, unless the write continues a stream of writes reported
+    /// early.
     pub write_seek_min_ns: u64,
-    /// Time of a sector on the bus towards the host.
+    /// Time in nanoseconds of one sector on the bus towards the host.
     pub bus_read_sector_ns: u64,
-    /// Time of a sector on the bus towards the drive.
+    /// Time in nanoseconds of one sector on the bus towards the drive.
     pub bus_write_sector_ns: u64,
-    /// Whether the drive keeps the bus from command to report.
+    /// Whether the drive keeps the bus from the arrival of a command to the report of its completion.
     pub never_disconnects: bool,
     /// Whether the drive keeps the bus while a read waits for the medium.
     pub holds_bus_reading: bool,
     /// Whether the drive keeps the bus while a write waits for room. The simulator does not use this value.
     pub holds_bus_writing: bool,
-    /// Share that has to be read before the drive takes the bus again.
+    /// Share (0 to 1) of `watermark_of` that has to be in the buffer before the drive takes the bus to send a read's
+    /// data; at least one sector.
     pub read_watermark: f64,
-    /// Share that may still be dirty when the drive takes the bus again. The simulator does not use this value.
+    /// Share (0 to 1) of `watermark_of` that may still be dirty when the drive takes the bus again. The simulator does
+    /// not use this value.
     pub write_watermark: f64,
-    /// The whole of which the watermarks are shares.
+    /// The quantity of which the watermarks are shares: the request or a segment.
     pub watermark_of: WatermarkOf,
-    /// Number of segments of the buffer.
+    /// Number of segments of the buffer: 1 to 4096, at least 2 with `own_write_segment`.
     pub segments: u32,
-    /// Sectors of a segment.
+    /// Number of sectors that a segment holds; at least 1.
     pub segment_sectors: u32,
-    /// Whether one segment is reserved for writes; reads never find its data.
+    /// Whether one of the segments is reserved for writes; reads never find its data.
     pub own_write_segment: bool,
-    /// Whether segments serve as a cache, and not only as a buffer between medium and bus.
+    /// Whether later reads may find data in the segments. If not, segments only buffer data between medium and bus.
     pub caches: bool,
-    /// End of reading on.
+    /// Point up to which the drive reads on after a read.
     pub read_on: ReadOn,
-    /// Minimum number of sectors that the drive reads on before it serves another command.
+    /// Minimum number of sectors after a read that the drive reads on before it serves another command.
     pub read_on_min_sectors: u32,
-    /// Maximum number of sectors that the drive reads on; 0 means the size of a segment.
+    /// Maximum number of sectors after a read that the drive reads on; 0 means the size of a segment.
     pub read_on_max_sectors: u32,
-    /// Whether sectors read on may replace the requested sectors in a segment that is full. Used with
-    /// `read_on = "segment"` if `read_on_max_sectors` is 0.
+    /// Whether sectors read on may replace the requested sectors in a segment that is full. Used only with
+    /// `read_on = "segment"` and `read_on_max_sectors = 0`.
     pub read_on_over_requested: bool,
-    /// Whether the drive reads on after a read found whole in the buffer.
+    /// Whether the drive also reads on after a read whose sectors were all in the buffer.
     pub read_on_after_hit: bool,
-    /// Whether a read counts as found if its first sector is the one being read on.
+    /// Whether a read counts as found in part in the buffer if its first sector is the next one that the drive reads
+    /// on.
     pub hits_sector_being_read: bool,
-    /// Whether a read found whole is answered while the arm works for another request.
+    /// Whether a read whose sectors are all in the buffer is answered while the arm works for another request.
     pub hits_while_busy: bool,
     /// Whether reads find data that writes left in the buffer.
     pub hits_written: bool,
-    /// Whether a read found in part starts on the bus at once. Otherwise it waits for the watermark.
+    /// Whether a read of which the buffer has only the first sectors starts on the bus at once. Otherwise it waits
+    /// until `read_watermark` is reached.
     pub partial_hit_at_once: bool,
-    /// Condition under which writes are reported early.
+    /// Condition under which writes are reported before they are on the medium.
     pub immediate_report: ImmediateReport,
-    /// Whether the drive may stop reading on within a sector.
+    /// Whether the drive may stop reading on within a sector when another command needs the arm. If not, it completes
+    /// the sector.
     pub stops_in_sector: bool,
-    /// Whether a read may take sectors in the order in which they pass.
+    /// Whether a read may transfer the sectors of a track in the order in which they pass the head (zero latency).
     pub reads_on_arrival: bool,
-    /// Whether a write may write sectors in the order in which they pass.
+    /// Whether a write may transfer the sectors of a track in the order in which they pass the head (zero latency).
     pub writes_on_arrival: bool,
 }
 

@@ -17,35 +17,38 @@ const SCHEDULES: &[&str] = &["fifo", "elevator", "sptf"];
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flash {
-    /// Latency of a read before the transfer, in nanoseconds.
+    /// Latency of a read, before its transfer begins, in nanoseconds.
     pub read_ns: u64,
-    /// Latency of a write before the transfer, in nanoseconds.
+    /// Latency of a write, before its transfer begins, in nanoseconds.
     pub write_ns: u64,
-    /// Transfer rate in bytes per second.
+    /// Transfer rate in bytes per second; at least 1000.
     pub bytes_per_second: u64,
 }
 
-/// The drive's interface to its host, unless the user sets other values.
+/// The host side of a drive in its profile: queue, scheduler, volatile caches and controller times. The user may
+/// override each.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
-    /// Maximum number of commands that the drive holds at once.
+    /// Maximum number of commands that the drive holds at once, at least 1; further ones wait at the host.
     pub queue: u32,
-    /// Scheduler: `fifo`, `elevator` or `sptf`.
+    /// Scheduler that chooses the next command: `fifo`, `elevator` or `sptf`.
     pub schedule: String,
-    /// Age in nanoseconds above which `sptf` serves a command first; 0 means no limit.
+    /// Waiting time in nanoseconds above which `sptf` serves the oldest command first; 0 means no limit.
     pub age_limit_ns: u64,
-    /// Bytes of volatile write cache; 0 is off.
+    /// Size of the volatile write cache in bytes; 0 is off, otherwise at least one sector.
     pub write_cache_bytes: u64,
-    /// Time in which a write is acknowledged from the volatile cache, in nanoseconds; used in place of `overhead_ns`.
+    /// Time from the entry of a write to its acknowledgement if the volatile cache has room, in nanoseconds. It takes
+    /// the place of `overhead_ns`.
     pub write_cache_acknowledge_ns: u64,
-    /// Bytes of the buffer for read look-ahead; 0 is off.
+    /// Size of the buffer for read look-ahead in bytes; 0 is off, otherwise at least one sector.
     pub read_ahead_bytes: u64,
-    /// Controller time of each command, in nanoseconds.
+    /// Controller time of each command, in nanoseconds, counted from its entry: it overlaps with waiting in the queue.
     pub overhead_ns: u64,
-    /// Time without requests after which the drive counts as idle, in nanoseconds; a layer may wait longer.
+    /// Time without requests after which background work may begin, in nanoseconds; a layer may wait longer.
     pub idle_threshold_ns: u64,
-    /// Detailed controller, in place of `overhead_ns` and of the two caches above.
+    /// Detailed model of the controller, in place of `overhead_ns`, write cache and look-ahead. It needs the `exact`
+    /// rotation model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<Controller>,
 }

@@ -14,18 +14,20 @@ use super::kind::{self, BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::Geometry;
 use crate::units::{Extent, Pba, Sectors};
 
-/// Entry of this kind in the registry.
+/// Registry entry of the recording kind `block-interference`.
 pub const KIND: Kind = Kind {
     name: "block-interference",
     summary: "a write at p destroys p + 1 … p + I_b − 1 (Cassuto 2010 §II.A)",
     build,
 };
 
-/// The block interference profile.
+/// Recording by the block interference profile I_b: a write that ends at sector p destroys p + 1 … p + I_b − 1 (Cassuto
+/// 2010 §II.A).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlockInterference {
-    /// I_b: addresses that a write affects, the written one included; 1 is a conventional disk.
+    /// I_b: number of sectors that a write of one sector affects, the written one included. At least 1, which is a
+    /// conventional disk.
     pub interference_sectors: u64,
 }
 

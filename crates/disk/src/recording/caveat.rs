@@ -18,20 +18,22 @@ use super::kind::{self, BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::Geometry;
 use crate::units::{Extent, Lba, Pba, Sectors};
 
-/// Entry of this kind in the registry.
+/// Registry entry of the recording kind `caveat`.
 pub const KIND: Kind = Kind {
     name: "caveat",
     summary: "a write of i … j destroys max(i + 1 + DNOR, j + 1) … j + DID (Singh 2014 §3.2)",
     build,
 };
 
-/// The two distances of a caveat disk.
+/// Recording of a caveat disk: a write of sectors i … j destroys max(i + 1 + DNOR, j + 1) … j + DID (Singh 2014 §3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caveat {
-    /// DNOR, drive no overlap range: number of sectors directly after a written one that it never damages.
+    /// DNOR, drive no overlap range: number of sectors directly after a written sector that its write never damages. At
+    /// most DID.
     pub no_overlap_sectors: u64,
-    /// DID, drive isolation distance: number of sectors after a written one within which all damage lies.
+    /// DID, drive isolation distance: number of sectors directly after a written sector among which all damage by its
+    /// write lies.
     pub isolation_sectors: u64,
 }
 

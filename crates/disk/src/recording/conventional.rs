@@ -9,10 +9,10 @@ use super::kind::{self, BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::Geometry;
 use crate::units::{Extent, Pba};
 
-/// Entry of this kind in the registry.
+/// Registry entry of the recording kind `conventional`.
 pub const KIND: Kind = Kind { name: "conventional", summary: "a write destroys nothing", build };
 
-/// A recording without overlap.
+/// Recording without overlapping tracks: no write destroys another sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conventional {}

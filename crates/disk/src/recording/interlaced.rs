@@ -17,14 +17,15 @@ use super::tracks::push_facing;
 use crate::geometry::Geometry;
 use crate::units::Extent;
 
-/// Entry of this kind in the registry.
+/// Registry entry of the recording kind `interlaced`.
 pub const KIND: Kind = Kind {
     name: "interlaced",
     summary: "a write on a bottom track destroys both neighbouring tops at the same angle (Hajkazemi 2019 §1)",
     build,
 };
 
-/// Interlaced recording; the geometry knows which tracks are top tracks.
+/// Interlaced recording: a write on a bottom track destroys the sectors of both neighbouring top tracks at the same
+/// angle; a write on a top track destroys nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interlaced {}

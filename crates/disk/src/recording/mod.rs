@@ -22,15 +22,16 @@ mod tracks;
 pub use kind::{BuildError, Keys, Kind, Recording, Refusal};
 pub use shingled::HEAD_TRACKS_MAX;
 
-/// All kinds of recording.
+/// All kinds of recording that a profile can name.
 pub const KINDS: &[Kind] =
     &[conventional::KIND, shingled::KIND, block_interference::KIND, caveat::KIND, interlaced::KIND];
 
-/// Creates the recording of `kind` from the keys of its section.
+/// Creates the recording called `kind` from the keys of the section `[recording]`, without the key `kind`.
 ///
 /// # Errors
 ///
-/// Returns an error if the kind is unknown, or a key is unknown or has an impossible value.
+/// [`BuildError::Syntax`] if a key is unknown or missing, or a value has the wrong type. [`BuildError::Refused`] if the
+/// kind is unknown or a value is impossible.
 pub fn build(kind: &str, keys: Keys<'_>) -> Result<Box<dyn Recording>, BuildError> {
     match KINDS.iter().find(|known| known.name == kind) {
         Some(known) => (known.build)(keys),

@@ -25,14 +25,15 @@ use super::tracks::push_facing;
 use crate::geometry::{Geometry, RadialDirection, RecordingZone, TrackPiece};
 use crate::units::{Extent, Pba, Sectors};
 
-/// Entry of this kind in the registry.
+/// Registry entry of the recording kind `shingled`.
 pub const KIND: Kind = Kind {
     name: "shingled",
     summary: "a write destroys the k − 1 tracks after it, at its angles widened by φ (Aghayev 2015 §2)",
     build,
 };
 
-/// Width of the widest head in tracks, the written track included: a write reaches no track further away.
+/// Maximum width of a write head in tracks, the written track included. So a write destroys sectors of at most 31
+/// tracks beside its own.
 pub const HEAD_TRACKS_MAX: u32 = 32;
 
 /// Number of parts of a surface, so that radial positions are compared as whole numbers.
@@ -76,7 +77,8 @@ struct Section {
     band_tracks: Option<u32>,
 }
 
-/// Shingled recording.
+/// Shingled recording: a write destroys sectors of the k − 1 tracks after its own in the shingling direction, at its
+/// own angles widened by a margin. k is the width of the head in tracks, the written track included.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shingled {
     /// Pairs of a radial position, in millionths of the tracks of a surface, and the head's width from there inwards,

@@ -22,21 +22,23 @@ const FAILURES_MAX: u32 = 3;
 /// Zone of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Zone {
-    /// Readable blocks from the start of the zone on, those being written included.
+    /// Number of blocks from the start of the zone on that are written or being written, header included. Only these
+    /// are read.
     pub written: u64,
-    /// Whether the drive itself keeps the write pointer: then the zone must be reset before it is written again.
+    /// Whether the drive itself keeps a write pointer for the zone. If so, the zone must be reset before it is written
+    /// again.
     pub has_pointer: bool,
-    /// Whether the zone can no longer be written.
+    /// Whether the zone can no longer be written, because a write failed or the drive reports it.
     pub is_bad: bool,
-    /// Whether the zone can no longer be read either.
+    /// Whether the zone can neither be read nor written any more.
     pub is_offline: bool,
 }
 
 /// Drive of an array.
 pub(super) struct Drive {
-    /// UUID of the device.
+    /// UUID of the drive.
     pub uuid: Uuid,
-    /// The device, if it is present.
+    /// The opened device; `None` if the drive is missing.
     pub device: Option<Device>,
     /// First zone of the drive that belongs to the array.
     first: u32,

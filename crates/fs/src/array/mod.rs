@@ -60,28 +60,29 @@ use crate::namespace::Groups;
 /// How often opening a group is tried, each time on other zones.
 const ATTEMPTS: u32 = 8;
 
-/// Drive as given to [`Array::assemble`].
+/// Drive as given to [`Array::assemble`], present or missing.
 pub struct Part {
-    /// UUID of the device.
+    /// UUID of the drive.
     pub uuid: Uuid,
-    /// The device, if it is present.
+    /// The opened device; `None` if the drive is missing.
     pub device: Option<Device>,
-    /// Geometry of the drive when the array was made.
+    /// Geometry of the drive when the array was made. The geometry of a present device takes precedence.
     pub geometry: Geometry,
-    /// First zone of the drive that belongs to the array.
+    /// Number of the first zone of the drive that holds stripe groups. Lower zones are never used for them.
     pub first: u32,
-    /// Relation of the drive to the array.
+    /// Whether the drive belongs to the array, is being replaced, or was replaced.
     pub belongs: Belongs,
 }
 
-/// Relation of a drive to an array.
+/// Whether a drive belongs to an array, is being replaced, or was replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Belongs {
-    /// The drive belongs to the array.
+    /// The drive belongs to the array: it is read and written.
     Yes,
-    /// The drive is being replaced: it is read as long as it answers, until all its data are on the other drive.
+    /// The drive is being replaced: nothing is written to it any more. It is read as long as it answers, until all its
+    /// data are on the other drive.
     Leaving,
-    /// The drive belonged to the array and was replaced.
+    /// The drive was replaced and no longer belongs to the array. Its number is not given to another drive.
     No,
 }
 
@@ -100,16 +101,18 @@ struct Group {
     is_trusted: bool,
 }
 
-/// Counts of the array's additional work.
+/// Counts of the array's additional work since the array was assembled, that is, since the mount.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ArrayCounters {
-    /// Blocks of zeros that filled up rows.
+    /// Blocks of zeros of 4 KiB that were appended behind data, because only whole rows are written.
     pub padding_blocks: u64,
-    /// Blocks that were written to parity zones, including their headers.
+    /// Blocks of 4 KiB that appends wrote to parity zones, including the header blocks of these zones. Columns that
+    /// were written again for a replaced drive are not counted.
     pub parity_blocks: u64,
-    /// Rows that were read with a column missing, so that blocks had to be reconstructed from the other columns.
+    /// Rows of all reads for which a requested column was unreadable, so that blocks had to be reconstructed from the
+    /// other columns. All rows of such a read count, and a row counts again at each read.
     pub degraded_rows: u64,
-    /// Blocks that did not match their checksum and were reconstructed from the rest of their row.
+    /// Blocks of 4 KiB that did not match their checksum and were reconstructed from the other columns of their row.
     pub recovered_blocks: u64,
 }
 
@@ -131,17 +134,20 @@ struct Inner {
 /// Write that an injected fault holds back: zone, first block of the device, bytes.
 type LateWrite = (ZoneOf, u64, Vec<u8>);
 
-/// Array of drives. A clone is another handle of the same array.
+/// Array of 1 to 16 drives that stores data in stripe groups, with parity. A clone is another handle of the same array.
 #[derive(Clone)]
 pub struct Array(Rc<Inner>);
 
 impl Array {
-    /// Assembles the array of file system `file_system` from `parts`, in their order, with the stripe groups `groups`.
-    /// Nothing is written if `is_read_only`. Otherwise the caller must durably delete the rows that `groups` hold
-    /// before the first append.
+    /// Assembles the array of file system `file_system` from `parts`, in the order of the drives' numbers, with the
+    /// stripe groups `groups` of the metadata. Nothing is written if `is_read_only`. Otherwise partly written zones are
+    /// finished if they are in no group, or in a group that is closed to appends. The caller must durably delete the
+    /// numbers of rows that `groups` records, and then call [`Array::trust_no_more`], before the first append.
     ///
     /// # Errors
-    /// A group in `groups` does not fit the array, or names a zone that is absent or belongs to another group.
+    /// A group in `groups` has another parity than `shape`, is wider than `shape` allows or has too high a number. Or
+    /// it names a zone that its drive does not have, or that another group names. Missing drives are no error: their
+    /// groups are closed to appends.
     pub async fn assemble(
         file_system: Uuid,
         shape: Shape,
@@ -212,13 +218,14 @@ impl Array {
         u64::from(at.zone) * self.0.shape.zone_blocks
     }
 
-    /// Returns the UUID of the file system.
+    /// Returns the UUID of the file system whose data are on the array.
     pub fn file_system(&self) -> Uuid {
         self.0.file_system
     }
 
-    /// Returns whether the zones of `group` on all present drives are written to their ends, by their own write
-    /// pointers.
+    /// Returns whether the zones of `group` are written to their ends, as the write pointers of the drives report it.
+    /// Zones on missing or failed drives are ignored. Returns `false` if the group does not exist, or if one of the
+    /// zones has no write pointer.
     pub fn is_full(&self, group: u32) -> bool {
         let Some(layout) = self.layout(group) else { return false };
         let drives = self.0.drives.borrow();
@@ -226,12 +233,13 @@ impl Array {
         there.filter_map(|at| drives.zone(*at)).all(|zone| zone.has_pointer && zone.written >= self.0.shape.zone_blocks)
     }
 
-    /// Returns the shape of the array: parity, widest group, zone size and number of groups.
+    /// Returns the shape of the array: number of parity columns, largest number of data columns, blocks of a zone, and
+    /// largest number of stripe groups.
     pub fn shape(&self) -> Shape {
         self.0.shape
     }
 
-    /// Returns the counts of additional work so far.
+    /// Returns the counts of padding, parity and reconstruction since the array was assembled.
     pub fn counters(&self) -> ArrayCounters {
         self.0.counters.get()
     }
@@ -242,28 +250,30 @@ impl Array {
         self.0.counters.set(counters);
     }
 
-    /// Returns the sums of the operations of all drives.
+    /// Returns the sums of the operations of all opened drives. Drives that failed or were replaced are included.
     pub fn traffic(&self) -> Traffic {
         let drives = self.0.drives.borrow();
         let all = drives.all().iter().filter_map(|drive| drive.device.as_ref()).map(Device::traffic);
         all.fold(Traffic::default(), |sum, one| sum.and(&one))
     }
 
-    /// Returns the missing drives: number and UUID of each.
+    /// Returns number and UUID of each missing drive: one that is absent or has failed, and was not replaced. They are
+    /// in the order of their numbers, counted from 0.
     pub fn missing(&self) -> Vec<(u8, Uuid)> {
         let drives = self.0.drives.borrow();
         let missing = drives.all().iter().enumerate().filter(|(_, drive)| drive.is_missing());
         missing.map(|(number, drive)| (number as u8, drive.uuid)).collect()
     }
 
-    /// Returns the numbers of the drives that failed while the array was in use.
+    /// Returns the numbers of the drives that were present when the array was assembled and have failed since. This
+    /// includes drives that can still be read but are no longer written. Numbers count from 0.
     pub fn lost(&self) -> Vec<u8> {
         let drives = self.0.drives.borrow();
         let lost = drives.all().iter().enumerate().filter(|(_, drive)| drive.is_lost());
         lost.map(|(number, _)| number as u8).collect()
     }
 
-    /// Returns the smallest limit of open zones of any drive, if there is one.
+    /// Returns the smallest limit of open zones among the present drives, or `None` if no drive has a limit.
     pub fn active_max(&self) -> Option<u32> {
         let limit = |drive: &Drive| match drive.device.as_ref()?.geometry().kind {
             Kind::Zoned { active_max, .. } => active_max,
@@ -272,37 +282,44 @@ impl Array {
         self.0.drives.borrow().all().iter().filter_map(limit).min()
     }
 
-    /// Returns the widths of all groups that the drives could hold if they were empty.
+    /// Returns the widths of the stripe groups that the writable drives could hold if all their zones were free. There
+    /// is one entry for each group: its number of data zones. Each group is as wide as possible; bad zones are left
+    /// out.
     pub fn formable(&self) -> Vec<usize> {
         self.0.drives.borrow().formable()
     }
 
-    /// Returns the widths of the groups that could be opened now, each as wide as possible.
+    /// Returns the widths of the stripe groups that could be opened in the free zones, one after the other. There is
+    /// one entry for each group: its number of data zones. Each group is as wide as possible.
     pub fn free_groups(&self) -> Vec<usize> {
         self.0.drives.borrow().free_groups()
     }
 
-    /// Like [`Array::free_groups`], but returns at most `most` widths.
+    /// Like [`Array::free_groups`], but returns at most `most` widths, those of the groups opened first.
     pub fn free_groups_up_to(&self, most: usize) -> Vec<usize> {
         self.0.drives.borrow().free_groups_up_to(most)
     }
 
-    /// Returns the number of zones that no group has, on the drives that can be written.
+    /// Returns the number of zones that are neither in a stripe group nor bad. It is the sum over all drives that can
+    /// be written.
     pub fn free_zones(&self) -> u64 {
         self.0.drives.borrow().free_zones()
     }
 
-    /// Returns the number of data zones of the widest group that could be opened now.
+    /// Returns the number of data zones of the widest group that could be opened in the free zones, or `None` if no
+    /// group can be opened.
     pub fn widest_now(&self) -> Option<usize> {
         self.0.drives.borrow().widest_now()
     }
 
-    /// Returns whether a group of `width` data zones could be opened now, and after it `keep` groups of `kept_width`.
+    /// Returns whether a group of `width` data zones could be opened now, and after it another `keep` groups of
+    /// `kept_width` data zones each. A free group number is required only for the first one.
     pub fn can_open(&self, width: usize, keep: u32, kept_width: usize) -> bool {
         !self.0.free_numbers.borrow().is_empty() && self.0.drives.borrow().can_open(width, keep, kept_width)
     }
 
-    /// Returns the number, layout and state of each group. The state is that of a zone of the group's size.
+    /// Returns number, layout and state of each stripe group, by number. The state counts only data blocks: `written`
+    /// is the number of rows times the number of data zones. A group that is closed to appends counts as full.
     pub fn groups(&self) -> Vec<(u32, GroupLayout, ZoneState)> {
         let groups = self.0.groups.borrow();
         groups.iter().map(|(number, group)| (*number, group.layout.clone(), self.state_of(group))).collect()
@@ -316,7 +333,9 @@ impl Array {
         ZoneState { written, condition }
     }
 
-    /// Returns the states of all groups as if they were zones, by number. A number without a group is an offline zone.
+    /// Returns the states of all stripe groups as if they were zones of one device: entry i is group i, and there are
+    /// as many entries as the array can have groups. An unused number has the state of an offline zone. `written`
+    /// counts the data blocks of a group; a group that is closed to appends counts as full.
     pub fn zones(&self) -> Vec<ZoneState> {
         let none = ZoneState { written: 0, condition: ZoneCondition::Offline };
         let mut zones = vec![none; self.0.shape.groups as usize];
@@ -326,8 +345,10 @@ impl Array {
         zones
     }
 
-    /// Opens a group of `width` data zones, whose zones are emptied, and returns its number and layout. Drives and
-    /// zones that fail are avoided. `None` if there is no room for a group.
+    /// Opens a stripe group of `width` data zones and returns its number and layout. Takes the lowest unused number and
+    /// free zones of the drives with the most free zones, and resets zones that are not empty. The caller must record
+    /// the group in the metadata. If a drive or a zone fails, the attempt is repeated on other zones. Returns `None` if
+    /// too few drives have free zones, no number is free, or eight attempts fail.
     pub async fn open(&self, width: usize) -> Option<(u32, GroupLayout)> {
         let columns = width + usize::from(self.0.shape.parity);
         for _ in 0..ATTEMPTS {
@@ -434,18 +455,18 @@ impl Array {
         }
     }
 
-    /// Returns how often a zone or a drive was lost since the array was assembled. Whenever the number changes, the
-    /// free space may have changed too.
+    /// Returns the number of failures of zones and drives since the array was assembled. Whenever the number changes,
+    /// the free space may have changed too.
     pub fn losses(&self) -> u64 {
         self.0.drives.borrow().losses()
     }
 
-    /// Waits until a drive is lost, or [`Array::tell_short`] is called.
+    /// Returns a future that completes when a drive fails, or when [`Array::tell_short`] is called, after this call.
     pub fn until_short(&self) -> Waiting {
         self.0.is_short.next()
     }
 
-    /// Wakes the tasks that wait in [`Array::until_short`], for example because a spare was added.
+    /// Completes all futures that [`Array::until_short`] returned before, for example because a spare was added.
     pub fn tell_short(&self) {
         self.0.is_short.give();
     }
@@ -459,7 +480,12 @@ impl Array {
         }
     }
 
-    /// Drops group `group` and frees its zones. A zone that cannot be reset is not used any more.
+    /// Removes stripe group `group` from the array, resets its zones and frees them. Zones on missing or failed drives,
+    /// bad zones and zones without a write pointer are not reset. A zone that cannot be reset is marked as bad and not
+    /// used again; this is no error.
+    ///
+    /// # Errors
+    /// There is no group `group`.
     pub async fn reset(&self, group: u32) -> Result<(), DeviceFault> {
         let layout = {
             let groups = self.0.groups.borrow();
@@ -482,8 +508,11 @@ impl Array {
         Ok(())
     }
 
-    /// Makes completed writes durable. A drive that fails to flush is lost; this is an error only if more drives are
-    /// missing than there are parity columns.
+    /// Makes the completed writes on all present drives durable, including a drive that is being replaced. A drive that
+    /// fails to flush is no longer written, and its groups are closed to appends.
+    ///
+    /// # Errors
+    /// A drive fails to flush, and more drives are now missing than there are parity columns.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
         self.write_late().await?;
         // A drive that is being replaced is flushed, too: it may hold earlier writes.

@@ -12,10 +12,15 @@
 
 use std::collections::BTreeMap;
 
-/// Readable columns of a run of rows, by number: data first, then parity. Unreadable columns are absent.
+/// Readable columns of a run of rows, by number, counted from 0: data columns first, then parity columns. Each has the
+/// bytes of all rows, one block after the other. Unreadable columns are absent.
 pub type Columns = BTreeMap<usize, Vec<u8>>;
 
-/// Returns the parity columns of the columns `data`, all of one length, a multiple of 64 bytes.
+/// Returns `parity` parity columns, computed from the data columns `data`. All data columns have one length, a multiple
+/// of 64 bytes, and the parity columns have the same length.
+///
+/// # Panics
+/// There is more than one parity column and more than one data column, and the lengths differ or are no multiple of 64.
 pub fn parity_of(data: &[&[u8]], parity: usize) -> Vec<Vec<u8>> {
     match (data, parity) {
         (_, 0) => Vec::new(),
@@ -36,8 +41,8 @@ fn xor<'a>(mut columns: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     sum
 }
 
-/// Returns the data columns of rows with `width` data and `parity` parity columns, reconstructed from the readable
-/// columns `there`. `None` if there are fewer than `width`.
+/// Returns all `width` data columns of a run of rows that has `parity` parity columns. Columns that are absent in
+/// `there` are reconstructed from the others. Returns `None` if `there` has fewer than `width` columns.
 pub fn data_from(width: usize, parity: usize, there: &Columns) -> Option<Vec<Vec<u8>>> {
     if there.len() < width {
         return None;
@@ -63,7 +68,9 @@ pub fn data_from(width: usize, parity: usize, there: &Columns) -> Option<Vec<Vec
     (0..width).map(|column| there.get(&column).or_else(|| lost.get(&column)).cloned()).collect()
 }
 
-/// Returns column `wanted` of rows, reconstructed from the readable columns `there`; `None` if they are too few.
+/// Returns column `wanted` of a run of rows that has `width` data columns and `parity` parity columns. A data column
+/// that is in `there` is returned as it is, any other column is computed from `there`. Returns `None` if `there` has
+/// fewer than `width` columns, or if `wanted` is not below `width` + `parity`.
 pub fn column_from(width: usize, parity: usize, there: &Columns, wanted: usize) -> Option<Vec<u8>> {
     let data = data_from(width, parity, there)?;
     if wanted < width {

@@ -8,18 +8,20 @@ use super::{Array, Belongs, Part, drive_of};
 use crate::device::{BLOCK_BYTES, Device, DeviceFault};
 use crate::format::change::{GroupLayout, ZoneOf};
 
-/// Column of a group that is being moved to another drive.
+/// Move of one column of a stripe group from its drive to another drive, in progress.
 pub struct Moving {
     group: u32,
     column: usize,
-    /// Layout of the group once the column is moved.
+    /// Layout that the group has once the column is moved: the new zone takes the place of the old one.
     pub layout: GroupLayout,
     from: ZoneOf,
     to: ZoneOf,
 }
 
 impl Array {
-    /// Adds a prepared drive `uuid`, of which the zones from `first` on belong to the array. Returns its number.
+    /// Adds drive `uuid` to the array and returns its number. Its zones from number `first` on become free zones for
+    /// stripe groups. The caller has prepared the drive before, and records it in the metadata. A drive that cannot
+    /// report its zones is added as a missing drive.
     pub async fn add_drive(&self, uuid: Uuid, device: Device, first: u32) -> u8 {
         let geometry = device.geometry();
         let part = Part { uuid, device: Some(device), geometry, first, belongs: Belongs::Yes };
@@ -27,48 +29,57 @@ impl Array {
         self.0.drives.borrow_mut().add(drive)
     }
 
-    /// Returns how many drives the array has and had; all numbers of drives are below.
+    /// Returns the number of drives that the array ever had, including missing and replaced ones. The drives have the
+    /// numbers from 0 up to, and without, this number.
     pub fn drives(&self) -> usize {
         self.0.drives.borrow().all().len()
     }
 
-    /// Returns how many drives belong to the array.
+    /// Returns the number of drives that belong to the array, missing ones included. A drive that is being replaced
+    /// counts only if it is missing; the drive that replaces it counts in any case.
     pub fn drives_now(&self) -> usize {
         let drives = self.0.drives.borrow();
         drives.all().iter().filter(|drive| drive.is_there() || drive.is_missing()).count()
     }
 
-    /// Returns whether drive `number` is present and can be written.
+    /// Returns whether drive `number` can be written: it is present, has not failed and is not being replaced.
     pub fn is_there(&self, number: u8) -> bool {
         self.0.drives.borrow().get(number).is_some_and(Drive::is_there)
     }
 
-    /// Returns the devices of the drives that can be written.
+    /// Returns the devices of the drives that can be written, in the order of the drives' numbers. Failed drives and a
+    /// drive that is being replaced are left out.
     pub fn devices(&self) -> Vec<Device> {
         let drives = self.0.drives.borrow();
         drives.all().iter().filter(|drive| drive.is_there()).filter_map(|drive| drive.device.clone()).collect()
     }
 
-    /// Returns whether `device` is one of the array's drives.
+    /// Returns whether `device` is one of the array's opened drives. Failed and replaced drives count too.
     pub fn uses(&self, device: &Device) -> bool {
         let drives = self.0.drives.borrow();
         drives.all().iter().filter_map(|drive| drive.device.as_ref()).any(|other| other.is(device))
     }
 
-    /// Returns the number of the drive whose device is called `name`.
+    /// Returns the number of the first drive whose device is called `name`, or `None` if there is none. Failed and
+    /// replaced drives count too.
     pub fn named(&self, name: &str) -> Option<u8> {
         let drives = self.0.drives.borrow();
         let is_it = |drive: &Drive| drive.device.as_ref().is_some_and(|device| device.name() == name);
         drives.all().iter().position(is_it).map(|number| number as u8)
     }
 
-    /// Returns UUID and device of drive `number`, if it can be written.
+    /// Returns UUID and device of drive `number`, or `None` if the drive cannot be written or does not exist.
     pub fn device(&self, number: u8) -> Option<(Uuid, Device)> {
         let drives = self.0.drives.borrow();
         Some((drives.get(number)?.uuid, drives.device(number)?))
     }
 
-    /// Makes completed writes to drive `number` durable. A drive that fails to flush is lost.
+    /// Makes the completed writes to drive `number` durable. A drive that fails to flush is no longer written, and its
+    /// groups are closed to appends.
+    ///
+    /// # Errors
+    /// The drive does not exist, cannot be written or fails to flush. Unlike in [`Array::flush`], parity does not
+    /// prevent the error.
     pub async fn flush_drive(&self, number: u8) -> Result<(), DeviceFault> {
         let device = self.0.drives.borrow().device(number);
         let device = device.ok_or_else(|| DeviceFault::new(format!("drive {number} is not there")))?;
@@ -81,23 +92,31 @@ impl Array {
         outcome
     }
 
-    /// Returns the device name of drive `number`, if it can be written.
+    /// Returns the name of the device of drive `number`, or `None` if the drive cannot be written or does not exist.
     pub fn device_name(&self, number: u8) -> Option<String> {
         self.0.drives.borrow().device(number).map(|device| device.name().to_string())
     }
 
-    /// Starts the replacement of drive `number`: it is no longer written, and its groups are sealed.
+    /// Starts the replacement of drive `number`: nothing is written to the drive any more, and every group with a zone
+    /// on it is closed to appends. The drive can still be read.
+    ///
+    /// # Panics
+    /// There is no drive `number`.
     pub fn start_removal(&self, number: u8) {
         self.0.drives.borrow_mut().set_belongs(number, Belongs::Leaving);
         self.seal_incomplete();
     }
 
-    /// Removes drive `number` from the array.
+    /// Marks drive `number` as replaced: it no longer belongs to the array, and is not counted as missing.
+    ///
+    /// # Panics
+    /// There is no drive `number`.
     pub fn forget(&self, number: u8) {
         self.0.drives.borrow_mut().set_belongs(number, Belongs::No);
     }
 
-    /// Returns the groups that have a zone on drive `number`, in the order in which they were opened.
+    /// Returns the numbers of the stripe groups that have a zone on drive `number`, in the order in which the groups
+    /// were opened.
     pub fn groups_on(&self, number: u8) -> Vec<u32> {
         let groups = self.0.groups.borrow();
         let on = groups.iter().filter(|(_, group)| group.layout.members.iter().any(|at| at.drive == number));
@@ -106,13 +125,17 @@ impl Array {
         found.into_iter().map(|(_, group)| group).collect()
     }
 
-    /// Returns the zones of group `group`, if there is such a group.
+    /// Returns the layout of stripe group `group`, or `None` if there is no such group.
     pub fn layout(&self, group: u32) -> Option<GroupLayout> {
         self.0.groups.borrow().get(&group).map(|group| group.layout.clone())
     }
 
-    /// Starts to move the column of group `group` from drive `from` to drive `to`: takes a zone there, and writes its
-    /// header. `None` if `to` has no free zone, or the group has no zone on `from`.
+    /// Starts to move the column of group `group` from drive `from` to drive `to`: takes a free zone of `to`, resets it
+    /// and writes its header. Returns `None` if the group does not exist or has no zone on `from`, or if `to` has no
+    /// free zone or cannot be written.
+    ///
+    /// # Errors
+    /// The zone cannot be reset, or its header cannot be written. The zone is then marked as bad.
     pub async fn begin_move(&self, group: u32, from: u8, to: u8) -> Result<Option<Moving>, DeviceFault> {
         let Some(mut layout) = self.layout(group) else { return Ok(None) };
         let Some(column) = layout.members.iter().position(|at| at.drive == from) else { return Ok(None) };
@@ -125,8 +148,12 @@ impl Array {
         Ok(Some(Moving { group, column, layout, from: left, to: taken }))
     }
 
-    /// Writes the moving column of whole rows, computed from their `data`, from row `row` on. Rows must be written in
-    /// order.
+    /// Writes rows of the moving column to its new zone, from row `row` on, counted from 0. `data` are the data blocks
+    /// of whole rows of the group, in order; the column is computed from them, also if it is a parity column. The rows
+    /// must be written without gaps, from row 0 on.
+    ///
+    /// # Errors
+    /// The new drive cannot be written, or the write fails.
     pub async fn move_rows(&self, moving: &Moving, row: u64, data: &[u8]) -> Result<(), DeviceFault> {
         let bytes = columns_of(&moving.layout, data).swap_remove(moving.column);
         let rows = (bytes.len() / BLOCK_BYTES) as u64;
@@ -136,7 +163,9 @@ impl Array {
         device.write(self.start_of(moving.to) + 1 + row, bytes).await
     }
 
-    /// Completes a move: the column is on its new drive, its old zone is freed and the group is sealed.
+    /// Completes a move in memory: from now on the group has the new zone in place of the old one, and is closed to
+    /// appends. The old zone is freed, and partly written zones of the group are finished. The caller has written all
+    /// rows before, and records the new layout in the metadata afterwards.
     pub async fn finish_move(&self, moving: &Moving) {
         if let Some(group) = self.0.groups.borrow_mut().get_mut(&moving.group) {
             group.layout = moving.layout.clone();
@@ -146,16 +175,18 @@ impl Array {
         self.finish_zones(&moving.layout).await;
     }
 
-    /// Cancels a move: the new zone of the column is freed.
+    /// Cancels a move: the new zone is freed, and the column stays in its old zone. No write to the new zone may be in
+    /// flight.
     pub fn abandon_move(&self, moving: &Moving) {
         self.0.drives.borrow_mut().give_back(moving.to);
     }
 
-    /// Returns whether all columns of the rows from `block` on, parity included, agree with `data`, which was read from
-    /// these rows.
+    /// Reads all columns of a run of rows, parity included, and returns whether they equal the columns computed from
+    /// `data`. The rows begin at block `block`, the first block of a row. `data` are the data blocks of these rows, as
+    /// read before.
     ///
     /// # Errors
-    /// A column cannot be read.
+    /// A column cannot be read, or `block` is in no stripe group.
     pub async fn has_right_columns(&self, block: u64, data: &[u8]) -> Result<bool, DeviceFault> {
         let stride = self.0.shape.stride();
         let layout = self.layout((block / stride) as u32);

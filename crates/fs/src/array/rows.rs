@@ -79,11 +79,11 @@ impl Array {
         Ok(Rows { layout: found.layout.clone(), row, rows: end.div_ceil(width), first, end })
     }
 
-    /// Reads `blocks` blocks of 4 KiB, from block `block` on. Unreadable columns are reconstructed from the others. The
-    /// caller verifies the bytes by their checksums.
+    /// Reads `blocks` blocks of 4 KiB from block `block` on. Unreadable columns are reconstructed from the others.
+    /// Checksums are not verified; that is left to the caller.
     ///
     /// # Errors
-    /// The blocks are in no stripe group, or exceed it, or too few of its drives can be read.
+    /// The blocks are in no stripe group or exceed theirs, or fewer drives than the group has data columns can be read.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         let rows = self.locate(block, blocks)?;
         let wanted: Vec<(usize, u64, u64)> = (0..rows.width())
@@ -202,9 +202,17 @@ impl Array {
         drives.reader(at.drive).filter(|_| reaches)
     }
 
-    /// Appends `bytes`, whole blocks, at `block`, which must be the group's write pointer; the last row is filled with
-    /// zeros. The first poll submits the writes to the drives, so the next append may follow at once. If a drive fails,
-    /// the group is sealed. Appends in flight behind this one fail too, or no record ever names their blocks.
+    /// Appends `bytes` to a stripe group at block `block`, its write pointer. The length of `bytes` must be a multiple
+    /// of 4 KiB; the last row is filled with zeros. The first poll submits the writes to all drives, so the next append
+    /// may follow at once. If a drive fails to write, the group is closed to appends. The caller must not use the
+    /// blocks of appends that were in flight behind a failed one.
+    ///
+    /// # Errors
+    /// The group does not exist or is closed to appends, one of its drives cannot be written, or a write fails. If
+    /// `block` is not the write pointer, or the rows exceed the group, the fault has `breaks_rules` set.
+    ///
+    /// # Panics
+    /// The number of rows of the group is still recorded in the metadata ([`Array::trust_no_more`]).
     pub async fn write(&self, block: u64, bytes: Vec<u8>) -> Result<(), DeviceFault> {
         let group = (block / self.0.shape.stride()) as u32;
         let columns = self.begin_append(group, block, bytes)?;
@@ -295,14 +303,15 @@ impl Array {
         Ok(writes)
     }
 
-    /// Reconstructs block `block` from the other columns of its row, so that it matches the checksum `sum`. Other
-    /// columns may be damaged too, so every combination of as many columns as are needed is tried. `None` if none of
-    /// them gives `sum`.
+    /// Reconstructs block `block` from the other columns of its row, such that its CRC-32C is `sum`. Other columns may
+    /// be damaged too, so every combination of as many columns as the group has data columns is tried. Returns `None`
+    /// if no combination gives `sum`, too few columns can be read, or the block is in no stripe group.
     pub async fn recover(&self, block: u64, sum: u32) -> Option<Vec<u8>> {
         self.recover_as(block, |bytes| checksums::of_block(bytes) == sum).await
     }
 
-    /// Like [`Array::recover`], with the test `is_right` in place of a checksum.
+    /// Like [`Array::recover`], but accepts the first reconstruction of the block, of 4 KiB, for which `is_right`
+    /// returns `true`.
     pub async fn recover_as(&self, block: u64, is_right: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
         let rows = self.locate(block, 1).ok()?;
         let (mut there, _) = self.read_columns(&rows.layout, rows.row, 1).await;
@@ -320,7 +329,8 @@ impl Array {
         None
     }
 
-    /// Returns how many rows of a group, from the first on, are readable: as far as enough of its zones reach.
+    /// Returns how many rows of stripe group `group`, from row 0 on, can be read: each of these rows is in at least as
+    /// many readable zones as the group has data columns. Returns 0 if there is no such group.
     pub fn rows_readable(&self, group: u32) -> u64 {
         let Some(layout) = self.layout(group) else { return 0 };
         let drives = self.0.drives.borrow();

@@ -10,26 +10,29 @@ use crate::format::limits::COUNT_FAR;
 const MAGIC: &[u8; 8] = b"imbrexzn";
 const VERSION: u32 = 1;
 
-/// Contents of the header block.
+/// Contents of the header block, the first block of every zone of a stripe group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ZoneHeader {
     /// UUID of the file system.
     pub file_system: Uuid,
-    /// Number of the group.
+    /// Number of the stripe group that the zone belongs to.
     pub group: u32,
-    /// Column of this zone in the group: data first, then parity.
+    /// Column of this zone in the group, counted from 0: data columns first, then parity columns.
     pub column: u8,
-    /// Zones of the group.
+    /// Zones of all columns of the group when the header was written, this zone included.
     pub layout: GroupLayout,
-    /// UUIDs of the drives of the columns.
+    /// UUIDs of the drives of the columns, in the order of the columns.
     pub drives: Vec<Uuid>,
-    /// Numbers of the drives that had been replaced when this header was written. They identify a replaced drive that
-    /// returns after the metadata were lost. Headers of earlier versions list none.
+    /// Numbers in the array of the drives that had been replaced when this header was written. They identify a replaced
+    /// drive that is attached again after the metadata were lost. The list is empty in headers of earlier versions.
     pub gone: Vec<u8>,
 }
 
 impl ZoneHeader {
-    /// Returns the encoded block.
+    /// Returns the encoded header as one block of 4 KiB, with a checksum.
+    ///
+    /// # Panics
+    /// The header does not fit into a block.
     pub fn encode(&self) -> Vec<u8> {
         seal(MAGIC, VERSION, |to| {
             to.u128(self.file_system.as_u128());
@@ -41,7 +44,8 @@ impl ZoneHeader {
         })
     }
 
-    /// Decodes a header; `None` if the block is no valid header.
+    /// Decodes a header block of 4 KiB. Returns `None` if magic number, version or checksum is wrong, or a field has an
+    /// impossible value.
     pub fn decode(block: &[u8]) -> Option<ZoneHeader> {
         let (version, mut from) = unseal(MAGIC, block)?;
         (version == VERSION).then(|| decode_rest(&mut from).ok())?

@@ -3,46 +3,52 @@
 use crate::device::queue::QueueLimits;
 use crate::hot::Limits;
 
-/// Limits of the core: memory, sizes of commands and records, intervals. Tests set them to their smallest values.
+/// Limits of a mounted file system: memory, sizes of commands and records, intervals. Tests set them to their smallest
+/// values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// Maximum number of bytes in memory that are not yet written to files (Singh 2014 §2.2.2: a buffer cache of 2 GB).
+    /// Number of bytes of changes in memory from which on a writer first writes back the files changed longest ago
+    /// (Singh 2014 §2.2.2: a buffer cache of 2 GB).
     pub cache_bytes: u64,
-    /// Number of appended bytes of a file at which their write-back begins, while the program still appends.
+    /// Number of appended bytes of a file at which they are written to the device, while the program still appends.
     pub behind_bytes: u64,
-    /// Maximum number of blocks that stay in memory after they were written, so that changes of them need no read.
+    /// Maximum number of blocks of 4 KiB that stay in memory after they were written, so that changes of parts of them
+    /// need no read.
     pub written_blocks: usize,
-    /// Maximum number of pages of checksums in memory. A page has 1,020 checksums.
+    /// Maximum number of pages of the table of checksums in memory. A page has 4 KiB and the checksums of 1,020 blocks.
     pub checksum_pages: usize,
-    /// Number of blocks of data that one command reads or writes.
+    /// Number of data blocks of 4 KiB that one command reads or writes. On an array, writes are rounded up to whole
+    /// rows.
     pub piece_blocks: u64,
-    /// Maximum number of commands in flight on the device for a write of one file. With only one, the disk would lose a
-    /// rotation between commands.
+    /// Maximum number of commands in flight on the device for one read, or for one append, of a file. With only one,
+    /// the disk would lose a rotation between commands.
     pub pieces: usize,
-    /// Maximum number of appends of one file to a stripe group in flight, each with up to `pieces` commands.
+    /// Maximum number of appends of one file to stripe groups in flight, each with up to `pieces` commands. Only store
+    /// `log` has more than one.
     pub appends: usize,
-    /// Number of bytes of pending records at which the core commits them without a request.
+    /// Number of bytes of records waiting in memory at which they are committed to the log, although no task asked for
+    /// it.
     pub pending_bytes: usize,
-    /// Interval in nanoseconds at which records are committed, and files written that were changed longer ago than
-    /// `dirty_ns`.
+    /// Interval in nanoseconds at which files with changes older than `dirty_ns` are written back, and all records are
+    /// committed to the log.
     pub commit_ns: u64,
-    /// Age in nanoseconds at which a change is due to be written.
+    /// Age in nanoseconds of the first unwritten change of a file at which the file is written back without a request.
     pub dirty_ns: u64,
-    /// Maximum time in nanoseconds for which a write to a full drive waits until open files without a name are closed.
+    /// Maximum time in nanoseconds for which a write without space waits until open files without a name are closed.
     pub closing_ns: u64,
-    /// Percentage of the log in use at which a checkpoint is taken.
+    /// Percentage of the blocks of the log in use, 0 to 100, from which on a checkpoint is taken.
     pub log_percent: u64,
     /// Limits of the hot zone, apart from its size.
     pub hot: Limits,
-    /// Limits of the queue of each device.
+    /// Limits of the queue of commands of each device.
     pub queue: QueueLimits,
-    /// Number of files that are copied to the hot zone before all of them are made durable together.
+    /// Number of files that are taken from the queue of the hot zone at a time. Their copies are made durable together.
     pub hot_batch: usize,
-    /// Upper bound of the bytes with which a record describes a copy in the hot zone. It always may describe one
-    /// checksum or one piece of a file. A frame of the log is another bound.
+    /// Maximum size in bytes of the checksums or extents in one record of a copy in the hot zone. A record may always
+    /// hold one of them. The size of a frame of the log is another limit.
     pub hot_record_bytes: u64,
-    /// Upper bound of the bytes with which a record describes the extents of a file. It always may describe one extent.
-    /// A frame of the log is another bound.
+    /// Maximum size in bytes of the extents in one record of a file. A record may always hold one extent. The size of a
+    /// frame of the log is another limit.
     pub extent_record_bytes: u64,
 }
 
@@ -72,7 +78,8 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Returns the smallest limits with which the core works: it evicts, writes and takes checkpoints all the time.
+    /// Returns the smallest limits with which the file system works, for tests: it evicts, writes and takes checkpoints
+    /// all the time. `commit_ns`, `dirty_ns` and the other limits of the hot zone keep their defaults.
     pub fn smallest() -> Bounds {
         Bounds {
             cache_bytes: 4096,

@@ -104,7 +104,12 @@ impl CleanerState {
 }
 
 impl Fs {
-    /// Empties up to `zones` zones, as long as that makes room. Returns the number of zones emptied.
+    /// Empties up to `zones` zones, or stripe groups of an array: copies their live blocks elsewhere and resets them.
+    /// Stops earlier if no zone is worth cleaning, or there is no space for the live blocks. Returns the number of
+    /// zones emptied; 0 for a store that needs no cleaning.
+    ///
+    /// # Errors
+    /// [`FsError::ReadOnly`] on a read-only mount, or the error of a read, a write or a commit.
     pub async fn clean(&self, zones: u64) -> Result<u64, FsError> {
         self.0.cleaner().clean(zones).await
     }

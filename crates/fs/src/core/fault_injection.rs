@@ -3,35 +3,36 @@
 
 use std::cell::RefCell;
 
-/// A deliberate mistake that tests of power cuts must catch.
+/// Deliberate mistake of the file system that tests of power cuts must detect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(not(feature = "fault-injection"), allow(dead_code, unreachable_pub))]
 pub enum Sabotage {
-    /// Records are written before the data that they name.
+    /// Records are made durable before the data that they name are written.
     RecordBeforeData,
     /// A checkpoint is made valid before its chunks and the log are durable.
     CheckpointWithoutBarrier,
     /// Blocks are freed and reused, and zones reset, before the record that frees the blocks is durable.
     ReuseBeforeRecord,
-    /// The footer of an allocation on a caveat disk is freed before the data are written.
+    /// On a caveat disk, the blocks behind an allocation that absorb the damage of its writes are freed before the data
+    /// are written.
     FooterGivenBackEarly,
-    /// `fsync` returns before the commit.
+    /// `fsync` returns before the records are durable.
     AcknowledgeBeforeCommit,
-    /// Parity is written after the records of its data.
+    /// Parity is written only at the next flush, after its data are durable, and not together with them.
     ParityLate,
-    /// A file that changes keeps its outdated copy in the hot zone.
+    /// A change of a file does not drop the file's copy in the hot zone, which is outdated then.
     CopyKept,
-    /// The record of a file in the hot zone is made before the contents there are durable.
+    /// The record that names contents in the hot zone is made before these contents are durable.
     CopyBeforeDurable,
-    /// Contents of the hot zone are written only to the first copy of the metadata.
+    /// Contents of files in the hot zone are written only to the first copy of the metadata area.
     OneCopyWritten,
-    /// The part of the hot zone on a drive is read even if its stamp has another generation than the log.
+    /// The part of the hot zone on a drive is read even if the generation of its stamp shows that it is outdated.
     StalePartBelieved,
-    /// Stripe groups are appended to before the log durably discards the row counts that an unmount recorded for them.
+    /// Stripe groups are appended to before the numbers of rows that an unmount recorded for them are durably deleted.
     RowsForgottenLate,
-    /// A mount begins no generation of the copies of the metadata.
+    /// A mount writes without starting a new generation of the copies of the metadata.
     GenerationNotBegun,
-    /// Superblocks do not record how far checkpoints and log reached.
+    /// Superblocks do not record how far the checkpoints and the log reach.
     NoWitness,
 }
 
@@ -40,7 +41,7 @@ impl Sabotage {
     /// Mistakes that only a lost write, or a device restored from an old copy, reveals. Power cuts alone do not.
     pub const OF_LOST_WRITES: [Sabotage; 2] = [Sabotage::GenerationNotBegun, Sabotage::NoWitness];
 
-    /// Mistakes that power cuts reveal.
+    /// Mistakes that power cuts reveal. [`Sabotage::OF_LOST_WRITES`] are not among them.
     pub const ALL: [Sabotage; 11] = [
         Sabotage::RecordBeforeData,
         Sabotage::CheckpointWithoutBarrier,
@@ -55,11 +56,11 @@ impl Sabotage {
         Sabotage::RowsForgottenLate,
     ];
 
-    /// Mistakes that only a hot zone reveals.
+    /// Mistakes that only tests with a hot zone reveal.
     pub const OF_COPIES: [Sabotage; 4] =
         [Sabotage::CopyKept, Sabotage::CopyBeforeDurable, Sabotage::OneCopyWritten, Sabotage::StalePartBelieved];
 
-    /// Mistakes that must be caught if files are stored only in the hot zone.
+    /// Mistakes that tests must reveal if files are stored only in the hot zone.
     pub const OF_FILES_ALONE: [Sabotage; 4] = [
         Sabotage::RecordBeforeData,
         Sabotage::ReuseBeforeRecord,

@@ -38,7 +38,8 @@ impl Core {
 }
 
 impl Fs {
-    /// Waits for `RETRY_NS` before another attempt, for an operation that has begun while the host's disk is full.
+    /// Sleeps for 100 ms. A caller that got [`FsError::HostFull`] in the midst of an operation calls this before it
+    /// tries again.
     pub async fn wait_for_space(&self) {
         self.0.executor.sleep(RETRY_NS).await;
     }

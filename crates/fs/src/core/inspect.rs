@@ -8,17 +8,19 @@ use crate::format::superblock::Superblock;
 use crate::journal::mirror::State;
 
 impl Fs {
-    /// Returns the superblock that was written on the devices when the file system was made.
+    /// Returns the superblock as it was read at the mount. It does not change while the file system is mounted.
     pub fn superblock(&self) -> &Superblock {
         &self.0.superblock
     }
 
-    /// Returns the number of drives that hold data, including missing ones.
+    /// Returns the number of drives that hold data, missing ones included; 1 without an array. A drive that is being
+    /// replaced counts only if it is missing, the drive that replaces it counts in any case.
     pub fn drives(&self) -> usize {
         self.0.data.array().map_or(1, |array| array.drives_now())
     }
 
-    /// Returns whether the file system uses `device`: as a drive, for metadata, or as a spare.
+    /// Returns whether the file system uses `device` as a drive of an array, as a spare, or for a current or outdated
+    /// copy of the metadata.
     pub fn uses(&self, device: &Device) -> bool {
         let core = &self.0;
         let is_drive = core.data.array().is_some_and(|array| array.uses(device));
@@ -26,8 +28,8 @@ impl Fs {
         is_drive || is_spare || core.metadata.uses(device)
     }
 
-    /// Returns the role of the device called `name`, in words, or `None` if the file system uses no device of that
-    /// name.
+    /// Returns the role of the device called `name` in English: a drive of the array, a copy of the metadata or a
+    /// spare. Returns `None` if it has none of these roles.
     pub fn role_of(&self, name: &str) -> Option<String> {
         let core = &self.0;
         if let Some(number) = core.data.array().and_then(|array| array.named(name)) {
@@ -40,13 +42,18 @@ impl Fs {
         core.spares.names().iter().any(|spare| spare == name).then(|| "a spare of the array".into())
     }
 
-    /// Returns whether drive `old` is being replaced by the drive called `name`.
+    /// Returns whether the drive called `name` was put in the place of drive `old`, and the replacement is not
+    /// complete.
     pub fn is_replacing(&self, old: u8, name: &str) -> bool {
         let new = self.0.namespace.borrow().groups().replacement_of(old);
         new.is_some() && self.0.data.array().and_then(|array| array.named(name)) == new
     }
 
-    /// Returns the stored extents of a file in the order of its blocks. Data that are still in memory have none.
+    /// Returns the stored extents of file `inode`, in the order of the file's blocks. Data that are only in memory have
+    /// none. A `start` behind the last data block is a block of the hot zone.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if the file does not exist.
     pub fn extents(&self, inode: Inode) -> Result<Vec<Extent>, FsError> {
         Ok(self.0.namespace.borrow().node(inode)?.extents.as_slice().to_vec())
     }

@@ -151,7 +151,8 @@ impl CoreParts for Rc<Core> {
     }
 }
 
-/// A mounted file system. A clone is another handle of the same file system. Each operation is a task, or part of one.
+/// A mounted file system. A clone is another handle of the same file system. The operations are asynchronous: futures
+/// that run on the executor of the file system.
 #[derive(Clone)]
 pub struct Fs(pub(crate) Rc<Core>);
 

@@ -9,7 +9,9 @@ use crate::format::change::{Extent, Inode};
 /// Owner of an extent: the file, and the first block of the extent in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Owner {
+    /// Inode number of the file.
     pub inode: Inode,
+    /// First block of the extent, counted within the file.
     pub at: u32,
 }
 

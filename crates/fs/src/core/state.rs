@@ -16,28 +16,31 @@ use crate::store::Usage;
 /// Bytes that a small file takes in a checkpoint: an inode, a directory entry and an extent.
 const FILE_BYTES: u64 = NODE_BYTES + 66;
 
-/// Counters since the mount.
+/// Counts of events in a file system since the mount.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
-    /// Number of files written to the data device.
+    /// Number of times that data of a file were written back to the data device. A file counts again at each
+    /// write-back, and for each part of a write-back that has a record of its own. Writes to the hot zone do not count.
     pub files_written: u64,
-    /// Number of checkpoints taken.
+    /// Number of checkpoints completed.
     pub checkpoints: u64,
-    /// Number of blocks copied by the cleaner, and by repairs of a scrub.
+    /// Number of blocks of 4 KiB that the cleaner or a repairing scrub copied to another place.
     pub blocks_cleaned: u64,
-    /// Number of files that the cleaner moved as a whole.
+    /// Number of files that the cleaner copied as a whole, under the cleaning policy `files`.
     pub files_moved: u64,
-    /// Number of zones that the cleaner emptied.
+    /// Number of zones, or stripe groups of an array, that the cleaner emptied and reset.
     pub zones_cleaned: u64,
-    /// Time by which writers were slowed down, in nanoseconds, all writers together.
+    /// Time in nanoseconds for which writes to the data device were delayed so that the cleaner keeps pace. It is the
+    /// sum over all writers.
     pub throttled_ns: u64,
-    /// Time that writers waited for a place to write to, in nanoseconds, all writers together. They wait for the writes
-    /// of others, or for an empty zone.
+    /// Time in nanoseconds for which writes to the data device waited until blocks were allocated for them: for the
+    /// writes of others, or for an empty zone. It is the sum over all writers.
     pub waited_ns: u64,
-    /// Number of blocks that readers could not get: they did not match their checksums, and no other source had them.
+    /// Number of blocks that readers could not get, because they did not match their checksums and could not be
+    /// reconstructed. A block counts again at each such read.
     pub damaged_blocks: u64,
-    /// Number of files whose names were left out of the records beside copied blocks, for lack of room. A file counts
-    /// again at each such copy. Salvage then finds the file's name only in another record.
+    /// Number of files whose names were left out of the records that the cleaner writes beside copied blocks, for lack
+    /// of space. A file counts again at each such copy. Salvage then finds the name only in another record of the file.
     pub names_left_out: u64,
 }
 
@@ -57,66 +60,72 @@ impl Tally {
     }
 }
 
-/// Answer to `statfs`.
+/// Space and number of files of a file system, as `statfs` reports them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Statfs {
-    /// Blocks of 4 KiB in which files can lie.
+    /// Number of blocks of 4 KiB in which data of files can be stored, used and free ones.
     pub blocks: u64,
-    /// Free blocks of 4 KiB.
+    /// Number of free blocks of 4 KiB. Blocks of deleted data count as free at once.
     pub free: u64,
-    /// Number of files that exist or can be created.
+    /// Number of files, directories included, that exist or can still be created.
     pub files: u64,
-    /// Number of files that can still be created.
+    /// Number of files that can still be created, estimated from the free space for metadata.
     pub files_free: u64,
 }
 
-/// Status of a file system.
+/// Status of a mounted file system at one time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// Name of the store.
+    /// Name of the store: `strict-append`, `caveat` or `log`.
     pub store: String,
     /// Whether the file system is mounted read-only.
     pub is_read_only: bool,
-    /// Usage of the store.
+    /// Space usage of the store.
     pub usage: Usage,
-    /// Number of files.
+    /// Number of files of all types, directories included.
     pub files: u64,
-    /// Blocks of the log that are in use, and all of its blocks.
+    /// Number of blocks of the log in use, and number of all blocks of the log, of 4 KiB each.
     pub log: (u64, u64),
-    /// Size of a checkpoint now, and its upper bound, in bytes.
+    /// Upper bounds in bytes: of the size that a checkpoint would have now, and of the size that a checkpoint can have.
     pub checkpoint: (u64, u64),
-    /// Bytes of files that are not yet written.
+    /// Bytes of changed blocks of files in memory that are not written to a device yet.
     pub staged_bytes: u64,
-    /// Reason why writes wait, or why the last attempt to write everything failed.
+    /// Reason why writes wait for space on the host's disk, or otherwise the error of the last [`Fs::sync`]. `None` if
+    /// neither applies.
     pub unwritten: Option<String>,
-    /// Counters since the mount.
+    /// Counts of events since the mount.
     pub counters: Counters,
-    /// Traffic of the data device, or of all drives of the array.
+    /// Numbers of operations and blocks since the devices were opened: of the data device, or of all drives of the
+    /// array together.
     pub traffic: Traffic,
-    /// Other counters of the array.
+    /// Counts of padding, parity and reconstruction of the array since the mount; all zero for a single drive.
     pub array: ArrayCounters,
-    /// Numbers of the drives of the array that are absent or failed, counted from 0.
+    /// Numbers of the drives of the array that are absent or have failed, counted from 0.
     pub missing: Vec<u8>,
-    /// Number of the drive that is being replaced, and the progress.
+    /// Number of the drive that is being replaced now, counted from 0, and the progress. `None` if no replacement is in
+    /// progress.
     pub replacing: Option<(u8, Replaced)>,
-    /// Names of the spares, which wait for a drive of the array to fail.
+    /// Device names of the spares that are present and wait for a drive of the array to fail.
     pub spares: Vec<String>,
-    /// Names of missing spares.
+    /// Descriptions of the spares that were missing at the mount, with their UUIDs.
     pub spares_missing: Vec<String>,
-    /// Traffic of the devices with the metadata.
+    /// Numbers of operations and blocks since the devices were opened, of all devices with metadata together.
     pub metadata_traffic: Traffic,
-    /// Copies of the metadata: number, device and state of each.
+    /// Copies of the metadata: number counted from 0, device name and state of each, including lost and replaced ones.
     pub copies: Vec<(usize, String, State)>,
-    /// Number of metadata blocks that were to be overwritten with a better version from another copy, since the mount.
-    /// All blocks of a piece count ([`crate::journal::mirror::Mirror::mended_blocks`]).
+    /// Number of metadata blocks of 4 KiB that were to be overwritten with a better version from another copy, since
+    /// the mount. If one block of a frame or chunk is damaged, all of its blocks count
+    /// ([`crate::journal::mirror::Mirror::mended_blocks`]).
     pub mended_blocks: u64,
-    /// Written blocks and live blocks of each zone; in store `log`, of each stripe group that exists.
+    /// Number of written blocks and number of live blocks of each zone that the store uses; in store `log`, of each
+    /// stripe group that exists. Empty for a store without zones.
     pub zones: Vec<(u64, u64)>,
-    /// Number of zones, or stripe groups, that can be opened and are not in `zones`.
+    /// Number of stripe groups that could be opened in the free zones of an array; they are not in `zones`. 0 for other
+    /// stores.
     pub zones_unopened: u64,
     /// Status of the hot zone, and its counters since the mount.
     pub hot: HotStatus,
-    /// Status of the parts of the hot zone that lie on drives.
+    /// Status of the parts of the hot zone that lie on drives of an array. Empty if the zone is not on drives.
     pub hot_parts: Vec<PartStatus>,
 }
 
@@ -128,7 +137,7 @@ impl Core {
 }
 
 impl Fs {
-    /// Returns the answer to `statfs`.
+    /// Returns the space and the number of files, for `statfs`.
     pub fn statfs(&self) -> Statfs {
         let usage = self.0.store.usage();
         let (files, free) = (self.0.namespace.borrow().files(), self.0.files_free());
@@ -140,7 +149,7 @@ impl Fs {
         Statfs { blocks: blocks + alone, free: freed.min(blocks), files: files + free, files_free: free }
     }
 
-    /// Returns the status of the file system.
+    /// Returns the present status of the file system. Nothing is read from the devices.
     pub fn status(&self) -> Status {
         let core = &self.0;
         Status {
@@ -180,7 +189,8 @@ impl Fs {
         &self.0.executor
     }
 
-    /// Returns the faults of the namespace in memory; none if it is consistent.
+    /// Checks the consistency of the namespace in memory. Returns a message for each fault, and an empty list if there
+    /// is none.
     pub fn self_check(&self) -> Vec<String> {
         self.0.namespace.borrow().self_check()
     }

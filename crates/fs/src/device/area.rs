@@ -13,7 +13,7 @@ const PIECE_BLOCKS: u64 = 256;
 /// Operations in flight at a time. With a single one a disk would lose a rotation between two operations.
 const PIECES: usize = 32;
 
-/// Area of a device whose blocks are numbered from 0.
+/// Area of a device whose blocks of 4 KiB are numbered from 0, without the unused blocks between islands.
 #[derive(Clone)]
 pub struct Area {
     device: Device,
@@ -23,32 +23,34 @@ pub struct Area {
     files_from: u64,
 }
 
-/// Blocks of a device that form an area.
+/// Blocks of a device that form an area: one run, or islands of `island` used blocks, each followed by `gap` unused
+/// ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// First block of the device.
+    /// First block of the area, counted from the start of the device.
     pub first: u64,
-    /// Number of usable blocks.
+    /// Number of usable blocks of the area, in all islands together.
     pub blocks: u64,
-    /// Used blocks of an island. The area is one run, without islands, if `gap` is 0.
+    /// Number of used blocks of each island. It has no meaning if `gap` is 0: the area is then one run.
     pub island: u64,
-    /// Unused blocks behind each island.
+    /// Number of unused blocks after each island; 0 if the area is one run.
     pub gap: u64,
 }
 
 impl Place {
-    /// Returns the place of `blocks` consecutive blocks from `first` on.
+    /// Returns the place of `blocks` consecutive blocks, from block `first` of the device on.
     pub const fn run(first: u64, blocks: u64) -> Place {
         Place { first, blocks, island: 1, gap: 0 }
     }
 
-    /// Returns islands with `blocks` usable blocks from block 0 of a caveat disk on. `no_overlap` is DNOR and
-    /// `isolation` DID, in blocks.
+    /// Returns the place of `blocks` usable blocks in islands, from block 0 of a caveat disk on. An island has
+    /// `no_overlap` (DNOR) + 1 blocks, and is followed by `isolation` (DID) unused blocks.
     pub const fn islands(blocks: u64, no_overlap: u64, isolation: u64) -> Place {
         Place { first: 0, blocks, island: no_overlap + 1, gap: isolation }
     }
 
-    /// Returns the block of the device behind the place, unused blocks included.
+    /// Returns the first block of the device after the place. The unused blocks of the last island belong to the place,
+    /// and the last island is counted in full even if only a part of it is used.
     pub fn end(&self) -> u64 {
         if self.gap == 0 {
             return self.first + self.blocks;
@@ -56,7 +58,8 @@ impl Place {
         self.first + self.blocks.div_ceil(self.island) * (self.island + self.gap)
     }
 
-    /// Returns [`Place::end`] of a place that was read from a device, or `None` on overflow.
+    /// Returns the same as [`Place::end`], or `None` if the computation overflows. For a place that was read from a
+    /// device and not checked yet.
     pub fn checked_end(&self) -> Option<u64> {
         if self.gap == 0 {
             return self.first.checked_add(self.blocks);
@@ -77,7 +80,7 @@ impl Place {
 }
 
 impl Area {
-    /// Returns the area at `place` of `device`.
+    /// Returns the area of `device` that `place` describes. The whole area holds metadata.
     ///
     /// # Panics
     /// `place` ends behind the end of the device.
@@ -86,7 +89,9 @@ impl Area {
         Area { device, place, files_from: u64::MAX }
     }
 
-    /// Returns this area with its blocks from `block` on marked as holding files.
+    /// Returns this area with a border between metadata and files. Reads and writes that begin at `block` or later keep
+    /// the cause of their task; the others are charged to [`Cause::Metadata`]. Without this call the whole area holds
+    /// metadata.
     pub fn with_files_from(self, block: u64) -> Area {
         Area { files_from: block, ..self }
     }
@@ -95,13 +100,14 @@ impl Area {
         if block < self.files_from { Cause::Metadata } else { Cause::Data }
     }
 
-    /// Returns the device of the area.
+    /// Returns the device that contains the area.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Returns the first block from `block` on that may hold something other than zeros, or the first block behind the
-    /// area.
+    /// Returns the first block at or after `block` that may hold bytes other than zeros. The result may be behind the
+    /// area if the rest of the area holds only zeros. In an area of islands nothing is known, and the result is
+    /// `block`.
     pub fn next_data(&self, block: u64) -> u64 {
         match self.place.gap {
             0 => self.device.next_data(self.place.first + block) - self.place.first,
@@ -109,10 +115,13 @@ impl Area {
         }
     }
 
-    /// Reads `blocks` blocks of 4 KiB, from block `block` on.
+    /// Reads `blocks` blocks of 4 KiB, from block `block` of the area on.
+    ///
+    /// # Errors
+    /// The device failed a read.
     ///
     /// # Panics
-    /// The blocks are not in the area.
+    /// The blocks are not all in the area.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         self.check(block, blocks);
         self.device.executor().for_cause(self.cause(block), self.read_pieces(block, blocks)).await
@@ -132,10 +141,14 @@ impl Area {
         Ok(bytes)
     }
 
-    /// Writes `bytes`, whole blocks, from `block` on.
+    /// Writes `bytes`, a whole number of blocks of 4 KiB, from block `block` of the area on. The bytes are durable only
+    /// after a flush.
+    ///
+    /// # Errors
+    /// The device failed a write. Some of the blocks may have been written.
     ///
     /// # Panics
-    /// The blocks are not in the area.
+    /// The blocks are not all in the area.
     pub async fn write(&self, block: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
         let blocks = (bytes.len() / BLOCK_BYTES) as u64;
         self.check(block, blocks);
@@ -169,7 +182,10 @@ impl Area {
         })
     }
 
-    /// Makes completed writes durable.
+    /// Makes completed writes durable, of the area and of the rest of its device.
+    ///
+    /// # Errors
+    /// The device failed the flush.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
         self.device.executor().for_cause(Cause::Metadata, self.device.flush()).await
     }

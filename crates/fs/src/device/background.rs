@@ -40,7 +40,8 @@ struct Done {
     answers: Vec<(u64, Outcome)>,
 }
 
-/// Backend that performs each operation at once, together with its thread.
+/// Backend that performs large operations and flushes in a thread of its own, and small operations in the caller's
+/// thread.
 pub struct Background {
     /// The backend; none while the thread owns it.
     here: Option<Boxed>,
@@ -56,7 +57,8 @@ pub struct Background {
 }
 
 impl Background {
-    /// Wraps `backend`, which performs each operation as soon as it is submitted. `notify` wakes the executor.
+    /// Wraps `backend`, which must perform each operation within [`Backend::submit`]. The thread of the device calls
+    /// `notify` after each operation, to wake the executor.
     pub fn new(backend: Boxed, notify: Arc<Notify>) -> Background {
         Background {
             geometry: backend.geometry(),

@@ -25,7 +25,7 @@ struct InFlight {
     is_read: bool,
 }
 
-/// Emulated drive, with its operations in flight and the answers that were not delivered yet.
+/// Backend on an emulated drive, with its operations in flight and the answers that were not delivered yet.
 pub struct Emulated {
     drive: EmulatedDrive,
     geometry: Geometry,
@@ -41,10 +41,10 @@ pub struct Emulated {
 }
 
 impl Emulated {
-    /// Returns the backend of `drive`, with answers at their simulated times.
+    /// Returns the backend of `drive`, which delivers each answer at its simulated time.
     ///
     /// # Errors
-    /// The drive cannot hold a file system; the error says why.
+    /// The zones of the drive are not a whole number of blocks of 4 KiB.
     pub fn new(drive: EmulatedDrive) -> Result<Emulated, DeviceFault> {
         let geometry = geometry_of(&drive)?;
         Ok(Emulated {
@@ -58,12 +58,12 @@ impl Emulated {
         })
     }
 
-    /// Returns this backend with answers delivered as soon as they are known.
+    /// Returns this backend with each answer delivered as soon as it is known, without waiting for its simulated time.
     pub fn unpaced(self) -> Emulated {
         Emulated { is_paced: false, ..self }
     }
 
-    /// Returns the drive.
+    /// Returns the drive. Operations in flight and answers that were not delivered are dropped.
     pub fn into_drive(self) -> EmulatedDrive {
         self.drive
     }

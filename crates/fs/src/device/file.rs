@@ -23,7 +23,7 @@ const HOLE_BLOCKS: usize = 16;
 /// Space reserved on the host's disk for writes that are in flight when the disk becomes full: a queue of 32 MiB.
 const BEGUN_BYTES: u64 = 32 << 20;
 
-/// File with the answers that were not delivered yet.
+/// Backend on a regular file or a block device of the host, with the answers that were not delivered yet.
 pub struct FileBackend {
     file: File,
     place: String,
@@ -37,8 +37,12 @@ pub struct FileBackend {
 }
 
 impl FileBackend {
-    /// Opens `path` and locks it: exclusively for writing, shared for reading. The kernel refuses to open a block
-    /// device that is written here for other exclusive users. A partial block at the end is not used.
+    /// Opens the file or block device at `path` and locks it: exclusively for writing, shared for reading. A block
+    /// device that is open here for writing is claimed exclusively, so it cannot be mounted meanwhile. Bytes at the end
+    /// that are less than a block of 4 KiB are not used.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or another process uses it, or its length cannot be found.
     pub fn open(path: &Path, is_writable: bool) -> Result<FileBackend, DeviceFault> {
         let place = path.display().to_string();
         let failed = |what: &str, error: io::Error| DeviceFault::new(format!("{place}: {what}: {error}"));

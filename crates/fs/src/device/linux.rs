@@ -9,7 +9,7 @@ use imbrex_disk::Lba;
 use super::emulated::condition_of;
 use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneState};
 
-/// Zoned block device, with the answers that were not delivered yet.
+/// Backend on a zoned block device of Linux, with the answers that were not delivered yet.
 pub struct Linux {
     device: LinuxZoned,
     geometry: Geometry,
@@ -23,7 +23,7 @@ impl Linux {
     /// Returns the backend of `device`.
     ///
     /// # Errors
-    /// The zones are not whole blocks of 4 KiB.
+    /// A zone is not a whole number of blocks of 4 KiB, or a sector is larger than a block.
     pub fn new(device: LinuxZoned) -> Result<Linux, DeviceFault> {
         let mode = device.mode_sense();
         let per_block = BLOCK_BYTES as u64 / u64::from(mode.sector_bytes);

@@ -8,7 +8,7 @@
 
 use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome};
 
-/// Device whose blocks are in memory.
+/// Conventional or caveat disk whose blocks are in memory. Operations take no time, and every write is durable at once.
 pub struct Memory {
     geometry: Geometry,
     bytes: Vec<u8>,
@@ -19,10 +19,11 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Returns a new device.
+    /// Returns a new device. The blocks of a conventional disk read as zeros. A block of a caveat disk cannot be read
+    /// before it is written.
     ///
     /// # Panics
-    /// The geometry has zones.
+    /// The geometry has zones, or memory cannot hold as many blocks.
     pub fn new(geometry: Geometry) -> Memory {
         assert!(!matches!(geometry.kind, Kind::Zoned { .. }), "it knows no zones");
         let blocks = usize::try_from(geometry.blocks).expect("it is as large as memory at most");

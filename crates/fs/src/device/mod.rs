@@ -37,46 +37,48 @@ use imbrex_safety::{Contents, Survey};
 
 use crate::executor::{Executor, Source};
 
-/// Bytes of a block, the unit of the file system, whatever the sector size of the device is.
+/// Size of a block in bytes. The block is the unit of the file system, whatever the sector size of the device is.
 pub const BLOCK_BYTES: usize = 4096;
 
-/// Size and kind of a device.
+/// Size of a device, and its rules for writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
     /// Number of blocks of the device, of [`BLOCK_BYTES`] each.
     pub blocks: u64,
-    /// Rules for writes.
+    /// Rules for writes to the device.
     pub kind: Kind,
 }
 
-/// Rules for writes to a device.
+/// Kind of a device, by its rules for writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A conventional disk, flash or a file: any block can be written.
+    /// Any block can be written at any time: a conventional disk, flash or a file.
     Plain,
-    /// Zoned device: each zone is written at its write pointer, and the first `conventional` zones anywhere.
+    /// Zoned device (ZBC/ZAC). Writes to a sequential zone must start at its write pointer. The first `conventional`
+    /// zones have no write pointer: any of their blocks can be written.
     Zoned {
-        /// Blocks of a zone.
+        /// Size of each zone, in blocks of 4 KiB.
         zone_blocks: u64,
-        /// Number of zones.
+        /// Number of zones of the device, conventional ones included.
         zones: u32,
-        /// Number of conventional zones; they are the first ones.
+        /// Number of conventional zones. They are the first zones of the device.
         conventional: u32,
-        /// Largest number of zones that may be open or partly written at a time, if there is a limit.
+        /// Largest number of zones that may be active (open or partly written) at a time; `None` if there is no limit.
         active_max: Option<u32>,
     },
-    /// Caveat disk: any block can be written, but a write of blocks i … j destroys max(i + 1 + `no_overlap`, j + 1) … j
-    /// + `isolation` (Singh 2014 §3.2).
+    /// Caveat disk: a shingled disk without zones. Any block can be written, but a write of blocks i … j (both
+    /// inclusive) destroys the blocks from max(i + 1 + `no_overlap`, j + 1) to j + `isolation`, both inclusive (Singh
+    /// 2014 §3.2).
     Caveat {
-        /// DID, in blocks.
+        /// Drive isolation distance (DID), in blocks of 4 KiB.
         isolation: u64,
-        /// DNOR, in blocks.
+        /// Drive no overlap range (DNOR), in blocks of 4 KiB.
         no_overlap: u64,
     },
 }
 
 impl Kind {
-    /// Returns the name of the kind in messages.
+    /// Returns the name of the kind in messages: `conventional`, `zoned` or `caveat`.
     pub fn name(&self) -> &'static str {
         match self {
             Kind::Plain => "conventional",
@@ -89,127 +91,132 @@ impl Kind {
 /// State of a zone, as the device reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ZoneState {
-    /// Blocks written from the start of the zone on; 0 for a conventional zone.
+    /// Number of blocks from the start of the zone to its write pointer; 0 for a conventional zone.
     pub written: u64,
-    /// Condition of the zone.
+    /// Condition of the zone, which says whether the zone can be read and written.
     pub condition: ZoneCondition,
 }
 
-/// Condition of a zone.
+/// Condition of a zone, as far as the file system distinguishes the conditions of ZBC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZoneCondition {
-    /// Any block can be rewritten.
+    /// The zone has no write pointer: any of its blocks can be rewritten.
     Conventional,
-    /// Writes are accepted at the write pointer.
+    /// The zone is empty, open or closed: writes are accepted at the write pointer.
     Writable,
-    /// The zone is written to its end, or was finished.
+    /// The zone was written to its end, or was finished. It accepts no writes before a reset.
     Full,
-    /// After a fault the zone can only be read.
+    /// A fault of the drive left the zone readable only.
     ReadOnly,
-    /// After a fault the zone can neither be read nor written.
+    /// A fault of the drive left the zone neither readable nor writable.
     Offline,
 }
 
-/// Operation that a task asks of a device.
+/// Operation that a task requests from a device. Blocks are 4 KiB and are counted from the start of the device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// Reads blocks.
+    /// Reads consecutive blocks.
     Read {
-        /// First block.
+        /// First block to read, counted from the start of the device.
         block: u64,
-        /// Number of blocks.
+        /// Number of blocks to read.
         blocks: u64,
     },
-    /// Writes whole blocks.
+    /// Writes consecutive whole blocks. The write is durable after the next [`Operation::Flush`].
     Write {
-        /// First block.
+        /// First block to write, counted from the start of the device.
         block: u64,
-        /// Bytes to write.
+        /// Bytes to write; their number is a multiple of [`BLOCK_BYTES`].
         bytes: Vec<u8>,
     },
-    /// Makes all completed writes durable.
+    /// Makes all writes durable that were answered before.
     Flush,
-    /// Empties the zone with this number.
+    /// Resets the zone with this number, counted from 0: its write pointer moves to its start, and its data are gone.
     Reset(u32),
-    /// Moves the write pointer of the zone with this number to its end: the zone is full.
+    /// Moves the write pointer of the zone with this number, counted from 0, to its end: the zone is full.
     Finish(u32),
-    /// Asks for the states of all zones.
+    /// Requests the states of all zones.
     Report,
 }
 
 /// Answer of a device to an operation that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// Answer to an operation without a result.
+    /// The operation has no result: answer to a write, flush, reset or finish.
     Done,
-    /// Bytes that were read.
+    /// Bytes that were read, as many as the read requested.
     Bytes(Vec<u8>),
-    /// States of all zones.
+    /// States of all zones, in the order of their numbers; empty for a device without zones.
     Zones(Vec<ZoneState>),
 }
 
-/// Reason why a device failed an operation.
+/// Error of an operation that a device failed or refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct DeviceFault {
-    /// The reason in words.
+    /// Error message for the user.
     pub reason: String,
-    /// Whether the file system broke the rules of its device: a write destroyed a live block beside it, or a write was
-    /// not at the write pointer.
+    /// Whether the operation broke a rule of the device. Examples are a write that is not at the write pointer, and a
+    /// read of a block that a write to an earlier block had destroyed. Such an operation is a bug of the file system,
+    /// not a fault of the device.
     pub breaks_rules: bool,
 }
 
 impl DeviceFault {
-    /// Returns a fault of the device itself, with `breaks_rules` unset.
+    /// Returns a fault that is not a broken rule for writes, with the error message `reason`.
     pub fn new(reason: impl Into<String>) -> DeviceFault {
         DeviceFault { reason: reason.into(), breaks_rules: false }
     }
 }
 
-/// Outcome of an operation.
+/// Result of an operation: the answer of the device, or its fault.
 pub type Outcome = Result<Answer, DeviceFault>;
 
-/// Implementation of a device.
+/// Implementation of a device: takes operations, and answers each of them once.
 pub trait Backend {
     /// Returns the size and kind of the device.
     fn geometry(&self) -> Geometry;
 
-    /// Starts operation `number`.
+    /// Starts an operation at the time `now_ns`, in nanoseconds. The caller chooses `number`, by which
+    /// [`Backend::answers`] identifies the operation.
     fn submit(&mut self, now_ns: u64, number: u64, operation: Operation);
 
-    /// Returns whether the backend takes no operation now. It takes operations again once the one that it performs is
+    /// Returns whether the backend takes no operation now. It takes operations again once its current operation is
     /// answered.
     fn is_busy(&mut self) -> bool {
         false
     }
 
-    /// Returns the time in nanoseconds of the next event of the backend, if there will be one.
+    /// Returns the time in nanoseconds at which the backend next needs a call of [`Backend::answers`]; `None` if it
+    /// awaits nothing. A time of at most `now_ns` means that an answer is ready.
     fn next_event_ns(&mut self, now_ns: u64) -> Option<u64>;
 
-    /// Appends the operations that are answered by `now_ns`: number and outcome of each.
+    /// Appends to `answers` the number and outcome of each operation that completed by `now_ns`. Each is returned once.
     fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>);
 
-    /// Returns the block behind the one that was read or written last: the position of the head (Singh 2014 §4.4.4).
+    /// Returns the block after the end of the last read or write: the position of the head (Singh 2014 §4.4.4). It is 0
+    /// before the first one.
     fn head_position(&self) -> u64;
 
-    /// Returns the first block from `block` on that may hold something other than zeros, or the end of the device.
-    /// Skipping the blocks before it takes no time.
+    /// Returns the first block at or after `block` that may hold bytes other than zeros, or the number of blocks of the
+    /// device if there is none. By default this is `block`: nothing is known. The search takes no device time.
     fn next_data(&mut self, block: u64) -> u64 {
         block
     }
 
-    /// Looks for other users and for existing contents of the medium; `name` is the device's name given by the user.
-    /// Nothing is found in memory.
+    /// Looks for other users of the medium and for its existing contents, such as a partition table. `name` is the name
+    /// that the user gave for the device; the survey repeats it. By default nothing is found, as in memory.
     fn survey(&mut self, name: &str) -> std::io::Result<Survey> {
         Ok(Survey { name: name.to_string(), ..Survey::default() })
     }
 
-    /// Returns the file of the host that stores the device, if there is one.
+    /// Returns the file of the host that stores the device; `None` if no file does, which is the default.
     fn host_file(&self) -> Option<Arc<HostFile>> {
         None
     }
 
-    /// Shuts the device down: everything answered is on the medium when this returns. No operation may follow.
+    /// Shuts the device down. When this returns without an error, all answered writes are on the medium. No operation
+    /// may follow.
     fn shut_down(&mut self) -> Result<(), DeviceFault> {
         Ok(())
     }
@@ -218,27 +225,28 @@ pub trait Backend {
 /// Nanoseconds between two checks for space on the host's disk.
 const SPACE_CHECK_NS: u64 = 100_000_000;
 
-/// Counts of the operations asked of a device so far.
+/// Counts of the operations that tasks requested from a device since it was opened. An operation counts when it is
+/// requested, even if it fails later.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Blocks that were read.
+    /// Number of blocks of 4 KiB that the reads requested.
     pub blocks_read: u64,
-    /// Writes.
+    /// Number of writes, before the queue merges adjacent ones.
     pub writes: u64,
-    /// Blocks that were written.
+    /// Number of blocks of 4 KiB in the writes.
     pub blocks_written: u64,
-    /// Flushes.
+    /// Number of flushes that were sent to the device. A flush with nothing to write is skipped and not counted.
     pub flushes: u64,
-    /// Zones that were reset.
+    /// Number of zone resets.
     pub resets: u64,
-    /// Reads, writes, flushes and resets that failed.
+    /// Number of reads, writes, flushes and resets that the device failed.
     pub failures: u64,
 }
 
 impl Traffic {
-    /// Returns the sums of both counts.
+    /// Returns the sum of both, count by count.
     pub fn and(&self, other: &Traffic) -> Traffic {
         Traffic {
             reads: self.reads + other.reads,
@@ -287,12 +295,12 @@ struct Inner {
     fails_on_full_disk: Cell<bool>,
 }
 
-/// Block device with a queue. A clone is another handle of the same device.
+/// Block device with a queue of operations, as tasks use it. A clone is another handle of the same device.
 #[derive(Clone)]
 pub struct Device(Rc<Inner>);
 
 impl Device {
-    /// Returns a device on `backend`, called `name` in messages.
+    /// Returns a device on `backend`, called `name` in messages, and adds it to the event sources of `executor`.
     pub fn new(executor: &Executor, name: &str, backend: Box<dyn Backend>) -> Device {
         let (geometry, host_file) = (backend.geometry(), backend.host_file());
         let inner = Rc::new(Inner {
@@ -318,7 +326,7 @@ impl Device {
         Device(inner)
     }
 
-    /// Returns the name of the device in messages.
+    /// Returns the name of the device for messages to users.
     pub fn name(&self) -> &str {
         &self.0.name
     }
@@ -328,61 +336,64 @@ impl Device {
         self.0.geometry
     }
 
-    /// Sets the limits of the device's queue.
+    /// Sets the limits of the device's queue. They also hold for operations that already wait.
     pub fn set_queue_limits(&self, limits: QueueLimits) {
         self.0.queue.borrow_mut().set_limits(limits);
         self.0.begin_what_may(self.0.executor.now_ns());
     }
 
-    /// Returns the counts of the operations so far.
+    /// Returns the counts of the operations since the device was opened.
     pub fn traffic(&self) -> Traffic {
         self.0.traffic.get()
     }
 
-    /// Returns the device time and blocks used so far, by cause.
+    /// Returns the device time and blocks used since the device was opened, by cause of the operations.
     pub fn spent(&self) -> ByCause {
         self.0.ledger.borrow().spent()
     }
 
-    /// Returns the executor of the device.
+    /// Returns the executor on which the tasks of the device run.
     pub fn executor(&self) -> &Executor {
         &self.0.executor
     }
 
-    /// Returns the block behind the one that was read or written last.
+    /// Returns the block after the end of the last read or write; 0 before the first one.
     pub fn head_position(&self) -> u64 {
         self.0.backend.borrow().head_position()
     }
 
-    /// Returns the first block from `block` on that may hold something other than zeros, or the end of the device.
+    /// Returns the first block at or after `block` that may hold bytes other than zeros, or the number of blocks of the
+    /// device if there is none.
     pub fn next_data(&self, block: u64) -> u64 {
         self.0.backend.borrow_mut().next_data(block)
     }
 
-    /// Looks for other users and existing contents of the device. The signatures found are kept for
-    /// [`Device::former_contents`]: erasing the device overwrites them.
+    /// Looks for other users and existing contents of the device. The contents found are kept for
+    /// [`Device::former_contents`], since a later format of the device erases them.
     pub fn survey(&self) -> std::io::Result<Survey> {
         let survey = self.0.backend.borrow_mut().survey(self.name())?;
         self.0.former_contents.replace(survey.contents.clone());
         Ok(survey)
     }
 
-    /// Returns the contents found by the last survey.
+    /// Returns the contents that the last [`Device::survey`] found; empty if there was no survey.
     pub fn former_contents(&self) -> Vec<Contents> {
         self.0.former_contents.borrow().clone()
     }
 
-    /// Returns the file of the host that stores the device, if there is one.
+    /// Returns the file of the host that stores the device; `None` if no file does.
     pub fn host_file(&self) -> Option<Arc<HostFile>> {
         self.0.host_file.clone()
     }
 
-    /// Returns whether writes wait for space on the host's disk.
+    /// Returns whether writes wait now for free space on the host's disk. Only devices stored in a file of the host can
+    /// wait so.
     pub fn is_blocked(&self) -> bool {
         self.0.blocked_since_ns.get().is_some()
     }
 
-    /// Makes writes fail instead of waiting while the host's disk is full.
+    /// Makes writes fail at once, instead of waiting, while the host's disk is full. The space reserved on that disk
+    /// for this device is given up. Does nothing if the device is not stored in a file of the host.
     pub fn fail_on_full_disk(&self) {
         if let Some(file) = &self.0.host_file {
             file.drop_reserve();
@@ -390,17 +401,20 @@ impl Device {
         }
     }
 
-    /// Returns whether writes fail while the host's disk is full.
+    /// Returns whether [`Device::fail_on_full_disk`] was called on a device stored in a file of the host.
     pub fn fails_on_full_disk(&self) -> bool {
         self.0.fails_on_full_disk.get()
     }
 
-    /// Returns whether both are handles of one device.
+    /// Returns whether both handles are of the same device.
     pub fn is(&self, other: &Device) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
     /// Reads `blocks` blocks of 4 KiB, from block `block` on.
+    ///
+    /// # Errors
+    /// `blocks` is 0, the blocks are not all on the device, or the device failed the read.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         self.check(block, blocks)?;
         self.count(|traffic| (traffic.reads, traffic.blocks_read) = (traffic.reads + 1, traffic.blocks_read + blocks));
@@ -410,10 +424,14 @@ impl Device {
         }
     }
 
-    /// Writes `bytes`, whole blocks, from `block` on.
+    /// Writes `bytes`, a whole number of blocks of 4 KiB, from block `block` on. The bytes are durable only after a
+    /// [`Device::flush`].
+    ///
+    /// # Errors
+    /// `bytes` is empty, the blocks are not all on the device, or the device failed the write.
     ///
     /// # Panics
-    /// `bytes` are not whole blocks.
+    /// The length of `bytes` is not a multiple of [`BLOCK_BYTES`].
     pub async fn write(&self, block: u64, bytes: Vec<u8>) -> Result<(), DeviceFault> {
         assert!(bytes.len().is_multiple_of(BLOCK_BYTES), "{} bytes are not whole blocks", bytes.len());
         let blocks = (bytes.len() / BLOCK_BYTES) as u64;
@@ -425,9 +443,12 @@ impl Device {
         self.perform_counted(Operation::Write { block, bytes }).await.map(drop)
     }
 
-    /// Makes completed writes durable. Returns at once if nothing was written since the last flush and no flush is in
-    /// flight. A flush that another task started may cover writes of this caller, so the caller must wait for its
-    /// completion.
+    /// Makes all completed writes durable. Returns at once if no write was requested since the last flush started and
+    /// no flush is in flight. While another task's flush is in flight, a further flush is performed: the first may
+    /// cover writes of this caller, and is not complete yet.
+    ///
+    /// # Errors
+    /// The device failed the flush. The next call then flushes again.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
         if !self.0.is_dirty.replace(false) && self.0.flushing.get() == 0 {
             return Ok(());
@@ -443,18 +464,27 @@ impl Device {
         outcome.map(drop)
     }
 
-    /// Empties zone `zone`; durable when it returns.
+    /// Resets zone `zone`, counted from 0: the zone is empty. The reset is durable when this returns.
+    ///
+    /// # Errors
+    /// The device failed the reset, or has no such sequential zone.
     pub async fn reset(&self, zone: u32) -> Result<(), DeviceFault> {
         self.count(|traffic| traffic.resets += 1);
         self.perform_counted(Operation::Reset(zone)).await.map(drop)
     }
 
-    /// Makes zone `zone` full: its write pointer moves to its end.
+    /// Makes zone `zone`, counted from 0, full: its write pointer moves to its end.
+    ///
+    /// # Errors
+    /// The device failed the operation, or has no such sequential zone.
     pub async fn finish(&self, zone: u32) -> Result<(), DeviceFault> {
         self.perform(Operation::Finish(zone)).await.map(drop)
     }
 
-    /// Returns the states of all zones.
+    /// Returns the states of all zones, in the order of their numbers; none for a device without zones.
+    ///
+    /// # Errors
+    /// The device failed the report.
     pub async fn zones(&self) -> Result<Vec<ZoneState>, DeviceFault> {
         match self.perform(Operation::Report).await? {
             Answer::Zones(zones) => Ok(zones),
@@ -462,12 +492,20 @@ impl Device {
         }
     }
 
-    /// Shuts the device down like a drive that is switched off. No operation may follow.
+    /// Shuts the device down. When this returns without an error, all answered writes are on the medium. No operation
+    /// may follow.
+    ///
+    /// # Errors
+    /// The device could not make its writes durable.
     pub fn shut_down(&self) -> Result<(), DeviceFault> {
         self.0.backend.borrow_mut().shut_down()
     }
 
-    /// Shuts the device down and removes it from the executor. Others can open the medium once all handles are dropped.
+    /// Shuts the device down and removes it from the executor. Other processes can open the medium once all handles of
+    /// this device are dropped.
+    ///
+    /// # Errors
+    /// The device could not make its writes durable. It is removed all the same.
     pub fn close(&self) -> Result<(), DeviceFault> {
         let outcome = self.shut_down();
         let source: Rc<dyn Source> = self.0.clone();

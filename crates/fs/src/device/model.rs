@@ -22,7 +22,7 @@ enum Content {
     Destroyed,
 }
 
-/// Contents of a device at one time.
+/// Contents of a device at one time: the bytes of its blocks, the write pointers of its zones, and its failed zones.
 #[derive(Clone, Debug)]
 pub struct Contents {
     geometry: Geometry,
@@ -39,7 +39,7 @@ struct Unflushed {
     bytes: Rc<[u8]>,
 }
 
-/// State of a device at one time, including the writes that were not durable then.
+/// State of a device at one time: the durable contents, and the writes that were not durable then.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     durable: Contents,
@@ -47,7 +47,8 @@ pub struct Snapshot {
 }
 
 impl Contents {
-    /// Returns the contents of a new device. On a caveat disk every block counts as destroyed (§4.1).
+    /// Returns the contents of a new device: blocks read as zeros, and zones are empty. On a caveat disk every block
+    /// counts as destroyed instead (Singh 2014 §4.1).
     pub fn new(geometry: Geometry) -> Contents {
         Contents { geometry, blocks: BTreeMap::new(), written: BTreeMap::new(), failed: BTreeMap::new() }
     }
@@ -163,7 +164,8 @@ impl Contents {
         (0..zones).map(state).collect()
     }
 
-    /// Alters the bytes of a block, like decay of the medium.
+    /// Alters the bytes of block `block`, like decay of the medium. `alter` gets the 4096 bytes of the block: zeros if
+    /// the block was never written or was destroyed. The block can be read afterwards.
     pub fn corrupt(&mut self, block: u64, alter: impl FnOnce(&mut [u8])) {
         let mut bytes = match self.blocks.get(&block) {
             Some(Content::Bytes(bytes)) => bytes.to_vec(),
@@ -173,12 +175,14 @@ impl Contents {
         self.blocks.insert(block, Content::Bytes(bytes.into()));
     }
 
-    /// Puts a zone into a failed condition.
+    /// Puts zone `zone` into the failed condition `condition`: read-only or offline. Writes, resets and finishes of the
+    /// zone fail from then on, and if it is offline, reads too.
     pub fn fail_zone(&mut self, zone: u32, condition: ZoneCondition) {
         self.failed.insert(zone, condition);
     }
 
-    /// Returns the bytes of a block; `None` if the block was never written or was destroyed.
+    /// Returns the 4096 bytes of a block; `None` if the block was never written, was destroyed, or its zone was reset
+    /// since.
     pub fn block(&self, block: u64) -> Option<&[u8]> {
         match self.blocks.get(&block)? {
             Content::Bytes(bytes) => Some(bytes),
@@ -186,7 +190,8 @@ impl Contents {
         }
     }
 
-    /// Returns the blocks that were written or destroyed, in order.
+    /// Returns the numbers of the blocks that were written, altered or destroyed, in ascending order, without those of
+    /// zones that were reset since.
     pub fn used_blocks(&self) -> Vec<u64> {
         self.blocks.keys().copied().collect()
     }
@@ -197,14 +202,18 @@ fn broken(reason: String) -> DeviceFault {
 }
 
 impl Snapshot {
-    /// Returns the number of blocks that are not durable.
+    /// Returns the number of block writes that were not durable at the time of the snapshot. Two writes of one block
+    /// count twice.
     pub fn unflushed(&self) -> usize {
         self.since.len()
     }
 
-    /// Returns the contents after a power cut. `survives` is called with the number of each block that is not durable,
-    /// and returns whether the block survives. In a sequential zone a block that does not survive takes all later ones
-    /// of the zone with it.
+    /// Returns the contents after a power cut at the time of the snapshot. `survives` is called once for each block
+    /// write that was not durable, in order, with its index counted from 0, and returns whether the write survives.
+    /// Other writes leave the earlier contents of the block.
+    ///
+    /// In a sequential zone, a write that does not survive takes all later ones of the zone with it. On a caveat disk,
+    /// a write destroys the blocks after it even if it does not survive.
     pub fn cut(&self, mut survives: impl FnMut(usize) -> bool) -> Contents {
         let mut left = self.durable.clone();
         for (number, write) in self.since.iter().enumerate() {
@@ -244,7 +253,8 @@ struct State {
     events_left: Option<u64>,
 }
 
-/// Model of a device. A clone is another handle of the same device, for the test.
+/// Backend that models a device in memory, with knowledge of which writes are durable. A clone is another handle of the
+/// same device, for a test.
 #[derive(Clone, Debug)]
 pub struct Model {
     state: Rc<RefCell<State>>,
@@ -253,62 +263,67 @@ pub struct Model {
 }
 
 impl Model {
-    /// Returns a device to which nothing was written: blocks read as zeros and zones are empty. On a caveat disk every
-    /// block counts as destroyed instead.
+    /// Returns a new device of `geometry`: blocks read as zeros and zones are empty. On a caveat disk every block
+    /// counts as destroyed instead.
     pub fn new(geometry: Geometry) -> Model {
         Model::with(Contents::new(geometry))
     }
 
-    /// Returns a device that holds `contents`; all of them are durable.
+    /// Returns a device that holds `contents`, all of them durable.
     pub fn with(contents: Contents) -> Model {
         let (view, durable) = (contents.clone(), contents);
         let state = State { view, durable, since: Vec::new(), events: 0, broken: 0, recorder: None, events_left: None };
         Model { state: Rc::new(RefCell::new(state)), answers: VecDeque::new(), head: 0 }
     }
 
-    /// Starts to record snapshots: after every write, flush, reset and finish of one of `devices`, a snapshot of each
-    /// device is taken.
+    /// Starts to record snapshots. After every write, flush, reset and finish of any of `devices`, a snapshot of each
+    /// of `devices` is taken, in their order.
     pub fn keep_snapshots(devices: &[Model]) {
         let recorder = Rc::new(Recorder { devices: devices.to_vec(), taken: RefCell::default() });
         devices.iter().for_each(|device| device.state.borrow_mut().recorder = Some(recorder.clone()));
     }
 
-    /// Stops taking snapshots and returns those taken so far, each with one snapshot per device.
+    /// Stops recording snapshots on `devices`, and returns the recorded ones. Each element holds one snapshot per
+    /// device, in the order given to [`Model::keep_snapshots`]. Returns an empty list if nothing was recorded.
     pub fn take_snapshots(devices: &[Model]) -> Vec<Vec<Snapshot>> {
         let recorders = devices.iter().filter_map(|device| device.state.borrow_mut().recorder.take());
         let recorder = recorders.collect::<Vec<_>>().pop();
         recorder.map(|recorder| std::mem::take(&mut *recorder.taken.borrow_mut())).unwrap_or_default()
     }
 
-    /// Returns a snapshot of the present state.
+    /// Returns a snapshot of the present state: the durable contents and the writes that are not durable yet.
     pub fn snapshot(&self) -> Snapshot {
         let state = self.state.borrow();
         Snapshot { durable: state.durable.clone(), since: state.since.clone() }
     }
 
-    /// Returns the contents, as if all writes were flushed.
+    /// Returns the present contents, those writes included that are not durable yet.
     pub fn contents(&self) -> Contents {
         self.state.borrow().view.clone()
     }
 
-    /// Changes the contents like a fault of the medium: the change is durable at once.
+    /// Changes the contents like a fault of the medium: the change is durable at once. `alter` is called twice, for the
+    /// present contents and for the durable ones.
     pub fn alter(&self, alter: impl Fn(&mut Contents)) {
         let mut state = self.state.borrow_mut();
         alter(&mut state.view);
         alter(&mut state.durable);
     }
 
-    /// Makes every operation fail after `events` more writes, flushes, resets and finishes, as on a dead drive.
+    /// Makes every operation, reads included, fail after `events` more writes, flushes, resets and finishes, as on a
+    /// dead drive. With 0 the next operation fails.
     pub fn fail_after(&self, events: u64) {
         self.state.borrow_mut().events_left = Some(events);
     }
 
-    /// Returns the number of writes, flushes, resets and finishes so far.
+    /// Returns the number of writes, flushes, resets and finishes that the device performed so far. Those that broke a
+    /// rule count too; those after the failure set by [`Model::fail_after`] do not.
     pub fn events(&self) -> u64 {
         self.state.borrow().events
     }
 
-    /// Returns the number of operations that broke the rules of the device.
+    /// Returns the number of operations so far that broke the rules of the device: writes off the write pointer or over
+    /// the limit of active zones, and reads of destroyed blocks.
     pub fn broken_rules(&self) -> u64 {
         self.state.borrow().broken
     }

@@ -26,27 +26,28 @@ use std::ops::Range;
 
 use super::{BLOCK_BYTES, Kind, Operation};
 
-/// Limits of a queue.
+/// Limits of the queue of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueLimits {
-    /// Largest number of operations at the device; 0 counts as 1.
+    /// Largest number of operations at the device at a time; 0 counts as 1.
     pub depth: usize,
-    /// Nanoseconds after which a waiting write goes before reads.
+    /// Nanoseconds of waiting after which the oldest operation other than a read, usually a write, goes before reads.
     pub deadline_ns: u64,
-    /// Largest number of blocks of merged writes.
+    /// Largest size of a write that is merged from several, in blocks of 4 KiB. A single write may be larger.
     pub gather_blocks: u64,
 }
 
 impl Default for QueueLimits {
-    /// Returns the depth of a SATA drive's queue, a deadline shorter than users wait for a file, and merged writes of
-    /// up to 1 MiB.
+    /// Returns 32 operations at a time, like the queue of a SATA drive, a deadline of half a second, and merged writes
+    /// of up to 1 MiB.
     fn default() -> QueueLimits {
         QueueLimits { depth: 32, deadline_ns: 500_000_000, gather_blocks: 256 }
     }
 }
 
 impl QueueLimits {
-    /// Limits with one operation at a time, each write overdue at once, and no merging.
+    /// Limits with one operation at a time, a deadline of 0, so that each waiting write is overdue at once, and no
+    /// merging.
     pub const SMALLEST: QueueLimits = QueueLimits { depth: 1, deadline_ns: 0, gather_blocks: 1 };
 }
 
@@ -79,7 +80,7 @@ impl Waiting {
     }
 }
 
-/// Queue of a device.
+/// Queue of the operations that were requested from a device and not answered yet.
 #[derive(Debug)]
 pub struct Queue {
     limits: QueueLimits,
@@ -93,7 +94,8 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Returns the empty queue of a device of `kind`.
+    /// Returns an empty queue with the default limits for a device of `kind`. A merged write never crosses the end of a
+    /// zone. The queue of a caveat disk merges no writes.
     pub fn new(kind: &Kind) -> Queue {
         let zone_blocks = match *kind {
             Kind::Plain => Some(u64::MAX),
@@ -105,12 +107,13 @@ impl Queue {
         Queue { limits: QueueLimits::default(), zone_blocks, waiting, at_device, was_overdue: false }
     }
 
-    /// Sets the limits.
+    /// Sets the limits. They also hold for operations that already wait.
     pub fn set_limits(&mut self, limits: QueueLimits) {
         self.limits = limits;
     }
 
-    /// Adds an operation at the end.
+    /// Adds an operation at the end of the queue. `number` identifies the operation; `now_ns` is the time from which
+    /// its deadline counts.
     pub fn push(&mut self, now_ns: u64, number: u64, operation: Operation) {
         let blocks = self.blocks_of(&operation);
         self.waiting.push_back(Waiting { number, operation, since_ns: now_ns, blocks });
@@ -130,13 +133,17 @@ impl Queue {
         }
     }
 
-    /// Returns whether a write waits.
+    /// Returns whether a write waits in the queue. Writes that are at the device already do not count.
     pub fn has_waiting_write(&self) -> bool {
         self.waiting.iter().any(Waiting::is_write)
     }
 
-    /// Takes the next operation for the device, with its number. Without space on the host's disk, writes wait, and so
-    /// do the operations that keep their order among writes.
+    /// Takes the next operation for the device from the waiting ones, and returns it with its number. A write may
+    /// contain later writes that continue where it ends. Returns `None` if the device has as many operations as
+    /// allowed, or if no operation may go now.
+    ///
+    /// `has_space` says whether the host's disk has free space. Without space, writes wait, and so do the operations
+    /// other than reads that arrived after them.
     pub fn next(&mut self, now_ns: u64, has_space: bool) -> Option<(u64, Operation)> {
         if self.at_device.len() >= self.limits.depth.max(1) {
             return None;
@@ -211,8 +218,11 @@ impl Queue {
         (Operation::Write { block, bytes }, gathered)
     }
 
-    /// Removes operation `number`, which the device has answered. Returns the numbers of the writes that were merged
-    /// into it: they are answered too.
+    /// Removes operation `number`, which the device has answered. Returns the numbers of the other writes that were
+    /// merged into it: they are answered too.
+    ///
+    /// # Panics
+    /// Operation `number` is not at the device.
     pub fn answered(&mut self, number: u64) -> Vec<u64> {
         self.at_device.remove(&number).expect("the device answers each operation once")
     }

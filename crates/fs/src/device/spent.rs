@@ -17,14 +17,14 @@ use crate::executor::Cause;
 
 const CAUSES: usize = Cause::ALL.len();
 
-/// Device time and blocks used for one cause.
+/// Device time and blocks used for one cause, or for all causes together.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Spent {
-    /// Nanoseconds in which the device was busy.
+    /// Nanoseconds of device time charged to the cause.
     pub busy_ns: u64,
-    /// Blocks that were read.
+    /// Number of blocks of 4 KiB that reads requested.
     pub blocks_read: u64,
-    /// Blocks that were written.
+    /// Number of blocks of 4 KiB that writes requested.
     pub blocks_written: u64,
 }
 
@@ -46,27 +46,27 @@ impl Spent {
     }
 }
 
-/// Device time and blocks used for each cause.
+/// Device time and blocks used, for each [`Cause`] of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ByCause([Spent; CAUSES]);
 
 impl ByCause {
-    /// Returns the use for `cause`.
+    /// Returns the device time and blocks used for `cause`.
     pub fn of(&self, cause: Cause) -> Spent {
         self.0[cause as usize]
     }
 
-    /// Returns the use for all causes together.
+    /// Returns the device time and blocks used for all causes together.
     pub fn all(&self) -> Spent {
         self.0.iter().fold(Spent::default(), |sum, one| sum.and(*one))
     }
 
-    /// Returns the sums of both.
+    /// Returns the sum of both, cause by cause.
     pub fn and(&self, other: &ByCause) -> ByCause {
         ByCause(std::array::from_fn(|cause| self.0[cause].and(other.0[cause])))
     }
 
-    /// Returns the use since the earlier state `before`.
+    /// Returns the use since the earlier state `before` of the same counters: the difference, cause by cause.
     pub fn since(&self, before: &ByCause) -> ByCause {
         ByCause(std::array::from_fn(|cause| self.0[cause].since(before.0[cause])))
     }

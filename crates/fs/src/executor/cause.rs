@@ -14,30 +14,30 @@ use std::future::Future;
 
 use super::Executor;
 
-/// Purpose of a piece of work.
+/// Purpose of a piece of work, to which its device time and blocks are charged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Cause {
-    /// Reads and writes of files, including the records among their data and the padding of rows.
+    /// Reads and writes of files, including the records among their data and the padding of rows. The default.
     #[default]
     Data,
-    /// Parity of file data.
+    /// Writes of parity of file data.
     Parity,
-    /// Log, checkpoints, checksums.
+    /// Reads and writes of the log, the checkpoints and the checksums.
     Metadata,
-    /// Promotion of files into the hot zone.
+    /// Promotion of files into the hot zone: reads of their blocks, and writes of the copies.
     Hot,
-    /// Cleaning of zones.
+    /// Cleaning of zones: copies of their live blocks, and resets.
     Cleaning,
-    /// Replacement of drives, scrub, and repair of blocks.
+    /// Replacement of drives, scrub, and reconstruction of damaged blocks.
     Repair,
 }
 
 impl Cause {
-    /// All causes.
+    /// All causes, in the order of their declaration.
     pub const ALL: [Cause; 6] =
         [Cause::Data, Cause::Parity, Cause::Metadata, Cause::Hot, Cause::Cleaning, Cause::Repair];
 
-    /// Returns the lower-case name of the cause.
+    /// Returns the lower-case name of the cause, such as `data`.
     pub fn name(self) -> &'static str {
         match self {
             Cause::Data => "data",
@@ -51,12 +51,13 @@ impl Cause {
 }
 
 impl Executor {
-    /// Returns the cause of the task that is polled just now.
+    /// Returns the cause of the task that is polled just now; [`Cause::Data`] outside of tasks.
     pub fn cause(&self) -> Cause {
         self.0.cause.get()
     }
 
-    /// Polls `work` with the cause `cause`, unless the task's cause already differs from [`Cause::Data`].
+    /// Performs `work` with the cause `cause`. If the calling task has a cause other than [`Cause::Data`] already,
+    /// `work` keeps that one.
     pub async fn for_cause<T>(&self, cause: Cause, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         std::future::poll_fn(|context| {

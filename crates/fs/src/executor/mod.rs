@@ -41,28 +41,30 @@ pub use self::notify::Notify;
 pub use self::tasks::JoinHandle;
 use self::tasks::Tasks;
 
-/// A second in nanoseconds.
+/// Number of nanoseconds in a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
-/// A boxed future that stays on one thread.
+/// A boxed future that need not be `Send`: it is polled by one thread only.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// Source of events in time, for example a device.
+/// Source of events in time, for example a device that answers operations.
 pub trait Source {
-    /// Returns the time of its next event in nanoseconds, if there is one; a time of at most `now_ns` means that the
-    /// event is due.
+    /// Returns the time in nanoseconds of the source's next event; `None` if it expects none. A time of at most
+    /// `now_ns` means that the event is due.
     fn next_event_ns(&self, now_ns: u64) -> Option<u64>;
 
-    /// Delivers the events that are due at `now_ns`.
+    /// Delivers the events that are due at `now_ns`: wakes the tasks that wait for them. Does nothing if none is due.
     fn deliver(&self, now_ns: u64);
 
-    /// Returns the reason why writes make no progress, if the disk of the source's host is full.
+    /// Returns a message for the user if writes of the source wait because the host's disk is full; `None` otherwise,
+    /// which is the default.
     fn blocked(&self) -> Option<String> {
         None
     }
 }
 
-/// Error of the executor: no task can ever continue.
+/// Error of the executor: no task is ready, and neither a timer nor a source will make one ready, so that no task can
+/// ever continue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("every task waits for something that will never happen")]
 pub struct Stalled;
@@ -83,23 +85,24 @@ struct Inner {
     cause: Cell<Cause>,
 }
 
-/// Executor with its time, its tasks and its sources. A clone is another handle of the same executor.
+/// Executor of asynchronous tasks on one thread, with its clock, its tasks and its sources of events. A clone is
+/// another handle of the same executor.
 #[derive(Clone)]
 pub struct Executor(Rc<Inner>);
 
 impl Executor {
-    /// Returns an executor in virtual time, which starts at 0.
+    /// Returns an executor in virtual time. The time starts at 0, and jumps to the next event when no task is ready.
     pub fn in_virtual_time() -> Executor {
         Executor::new(None, None)
     }
 
-    /// Returns an executor in virtual time, which starts at 0. `seed` chooses which ready task runs next, so that tests
-    /// cover events that may occur in any order.
+    /// Returns an executor in virtual time, which starts at 0. `seed` chooses at random which ready task runs next, so
+    /// that tests cover tasks in any order. Equal seeds give equal orders.
     pub fn in_virtual_time_seeded(seed: u64) -> Executor {
         Executor::new(None, Some(seed))
     }
 
-    /// Returns an executor on the wall clock. Its time is 0 now.
+    /// Returns an executor on the wall clock. Its time is 0 at this call.
     pub fn on_the_wall() -> Executor {
         Executor::new(Some(Instant::now()), None)
     }
@@ -118,19 +121,20 @@ impl Executor {
         }))
     }
 
-    /// Returns the notification that wakes the executor's thread from its wait, for sources whose events come from
-    /// another thread.
+    /// Returns the notification that wakes the executor's thread from its wait on the wall clock. It is for sources
+    /// whose events come from another thread.
     pub fn notify(&self) -> Arc<Notify> {
         self.0.notify.clone()
     }
 
-    /// Returns the time in nanoseconds since the start of the executor.
+    /// Returns the time of the executor, in nanoseconds since its start. On the wall clock this is the time of the last
+    /// reading of the clock, not of this call.
     pub fn now_ns(&self) -> u64 {
         self.0.now_ns.get()
     }
 
-    /// Starts a task. It runs when the executor runs next, even if its handle is not awaited, and has the cause of the
-    /// task that starts it.
+    /// Starts a task. The task is first polled when the executor runs next, and runs even if its handle is dropped. It
+    /// has the cause of the task that starts it.
     pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> JoinHandle<T> {
         match self.cause() {
             Cause::Data => self.0.tasks.spawn(task),
@@ -141,17 +145,18 @@ impl Executor {
         }
     }
 
-    /// Waits for `ns` nanoseconds.
+    /// Returns a future that is ready when `ns` nanoseconds have passed since this call.
     pub fn sleep(&self, ns: u64) -> Sleep {
         self.sleep_until(self.now_ns().saturating_add(ns))
     }
 
-    /// Waits until the time is `ns` nanoseconds.
+    /// Returns a future that is ready when the executor's time has reached `ns`, in nanoseconds since its start.
     pub fn sleep_until(&self, ns: u64) -> Sleep {
         Sleep { executor: self.clone(), until_ns: ns, number: None }
     }
 
-    /// Yields until every task that is ready now was polled.
+    /// Returns a future that lets the other tasks run first: the current task is ready again at once, but queues behind
+    /// all tasks that are ready now. With a seed, it may continue before some of them.
     pub fn yield_now(&self) -> impl Future<Output = ()> {
         let mut has_yielded = false;
         std::future::poll_fn(move |context| {
@@ -164,35 +169,38 @@ impl Executor {
         })
     }
 
-    /// Adds a source of events; it stays until [`Executor::drop_source`] or [`Executor::shut_down`].
+    /// Adds a source of events. It stays until [`Executor::drop_source`] or [`Executor::shut_down`].
     pub fn add_source(&self, source: Rc<dyn Source>) {
         self.0.sources.borrow_mut().push(source);
     }
 
-    /// Removes a source of events.
+    /// Removes a source of events. Does nothing if the source was not added.
     pub fn drop_source(&self, source: &Rc<dyn Source>) {
         self.0.sources.borrow_mut().retain(|other| !Rc::ptr_eq(other, source));
     }
 
-    /// Returns the reason why a source is blocked, if one is.
+    /// Returns the message of the first source whose writes wait because the host's disk is full; `None` if no source's
+    /// do.
     pub fn blocked(&self) -> Option<String> {
         self.0.sources.borrow().iter().find_map(|source| source.blocked())
     }
 
-    /// Waits until a source becomes blocked, counted from this call.
+    /// Returns a future that is ready when [`Executor::notify_blocked`] is called the next time after this call.
     pub fn next_blocked(&self) -> mutex::Waiting {
         self.0.blocked_signal.next()
     }
 
-    /// Wakes the tasks that wait in [`Executor::next_blocked`]: a source has become blocked.
+    /// Wakes the tasks that wait in [`Executor::next_blocked`]. A source calls this when its writes begin to wait for
+    /// space on the host's disk.
     pub fn notify_blocked(&self) {
         self.0.blocked_signal.give();
     }
 
-    /// Spawns `task` and waits for its result.
+    /// Spawns `task` and waits for its result, unless the writes of a source wait because the host's disk is full.
     ///
     /// # Errors
-    /// A source is blocked; the error is the reason. A task that was already spawned continues in the background.
+    /// The message of such a source. If the source was blocked at the call, the task is not started. If it became
+    /// blocked later, the task continues in the background.
     pub async fn unless_blocked<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Result<T, String> {
         if let Some(reason) = self.blocked() {
             return Err(reason);
@@ -200,11 +208,11 @@ impl Executor {
         self.wait_unless_blocked(self.spawn(task)).await
     }
 
-    /// Waits for `wait`, or until a source is blocked. A result that is ready at once is returned even if a source is
-    /// blocked.
+    /// Waits for `wait`, or until the writes of a source wait because the host's disk is full. A result that is ready
+    /// is returned even then.
     ///
     /// # Errors
-    /// A source is blocked; the error is the reason. `wait` was dropped before it was done.
+    /// The message of such a source; `wait` is then dropped before it is done.
     pub async fn wait_unless_blocked<T>(&self, wait: impl Future<Output = T>) -> Result<T, String> {
         let mut wait = pin!(wait);
         let mut blocked = pin!(self.next_blocked());
@@ -225,8 +233,8 @@ impl Executor {
         .await
     }
 
-    /// Drops every task, timer and source. An executor and its tasks own each other, so they are freed only by this
-    /// call.
+    /// Drops every task, timer and source. An executor and its tasks own each other, so their memory is freed only by
+    /// this call.
     pub fn shut_down(&self) {
         // Dropping a task may drop timers and make others ready, so nothing is borrowed during the drop.
         self.0.tasks.forget_all();
@@ -235,7 +243,11 @@ impl Executor {
         drop(sources);
     }
 
-    /// Drives the executor until `task` is done, and returns the result of `task`. Other ready tasks run as well.
+    /// Runs the executor until `task` is done, and returns the result of `task`. Other ready tasks run as well, and
+    /// stay if they are not done.
+    ///
+    /// # Errors
+    /// [`Stalled`] if `task` is not done and no task can ever continue.
     pub fn run<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Result<T, Stalled> {
         let joined = self.spawn(task);
         loop {
@@ -246,8 +258,11 @@ impl Executor {
         }
     }
 
-    /// Like [`Executor::run`], but returns `None` after tasks were polled `polls` times in all: then tasks wake each other
-    /// forever, and time does not pass.
+    /// Like [`Executor::run`], but returns `None` if `task` is not done after `polls` polls of all tasks together. A
+    /// test finds so tasks that wake each other forever, without the passing of time.
+    ///
+    /// # Errors
+    /// [`Stalled`] if `task` is not done and no task can ever continue.
     pub fn run_at_most<T: 'static>(
         &self,
         polls: u64,
@@ -264,8 +279,8 @@ impl Executor {
         Ok(joined.take())
     }
 
-    /// Polls the ready tasks; if there are none, delivers the events that are due. Never waits. Returns false if no
-    /// task ran and none became ready.
+    /// Performs one step without waiting: polls the tasks that are ready. If there are none, reads the wall clock and
+    /// delivers the timers and events that are due. Returns false if no task was ready and none became ready.
     pub fn tick(&self) -> bool {
         if self.0.tasks.poll_ready() {
             return true;
@@ -289,12 +304,12 @@ impl Executor {
         Ok(())
     }
 
-    /// Returns whether a task is ready.
+    /// Returns whether a task is ready to be polled.
     pub fn has_ready(&self) -> bool {
         self.0.tasks.has_ready()
     }
 
-    /// Updates the time from the wall clock. Does nothing in virtual time.
+    /// Updates the executor's time from the wall clock. The time never goes back. Does nothing in virtual time.
     pub fn read_wall(&self) {
         if let Some(began) = self.0.began {
             let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -320,7 +335,7 @@ impl Executor {
         }
     }
 
-    /// Returns the time in nanoseconds of the next timer or event of a source, if there is one.
+    /// Returns the time in nanoseconds of the earliest timer or event of a source; `None` if there is none.
     pub fn next_event_ns(&self) -> Option<u64> {
         let now_ns = self.now_ns();
         let timer = self.0.timers.borrow().first_key_value().map(|((at, _), _)| *at);
@@ -330,7 +345,7 @@ impl Executor {
     }
 }
 
-/// Future of [`Executor::sleep`]: waits until a time.
+/// Future of [`Executor::sleep`] and [`Executor::sleep_until`].
 pub struct Sleep {
     executor: Executor,
     until_ns: u64,
@@ -362,14 +377,14 @@ impl Drop for Sleep {
     }
 }
 
-/// Waits until one of two futures is done, and drops the other.
+/// Waits until one of two futures is done, and drops both. `one` is polled first.
 pub async fn select(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
     futures_util::future::select(pin!(one), pin!(other)).await;
 }
 
-/// Limited number of futures that run concurrently and whose results are returned in the order in which they were
-/// started. They are polled only while a caller waits in [`BoundedOrdered::begin`] or [`BoundedOrdered::next`], so none
-/// of them may hold a lock or resource that another task needs.
+/// Set of futures that run concurrently, at most a given number at a time. Their results are returned in the order in
+/// which the futures were started. They are polled only while a caller waits in [`BoundedOrdered::begin`] or
+/// [`BoundedOrdered::next`], so none of them may hold a lock or resource that another task needs.
 pub struct BoundedOrdered<'a, T> {
     most: usize,
     under_way: VecDeque<(Local<'a, T>, Option<T>)>,
@@ -377,23 +392,23 @@ pub struct BoundedOrdered<'a, T> {
 }
 
 impl<'a, T> BoundedOrdered<'a, T> {
-    /// Returns an empty set for at most `most` futures at a time.
+    /// Returns an empty set for at most `most` futures at a time; 0 counts as 1.
     pub fn new(most: usize) -> BoundedOrdered<'a, T> {
         BoundedOrdered { most: most.max(1), under_way: VecDeque::new(), begun: 0 }
     }
 
-    /// Returns the number of futures that were started so far.
+    /// Returns the number of futures that were started since the set was created.
     pub fn begun(&self) -> u64 {
         self.begun
     }
 
-    /// Returns the number of futures whose results were returned.
+    /// Returns the number of futures whose results were returned since the set was created.
     pub fn returned(&self) -> u64 {
         self.begun - self.under_way.len() as u64
     }
 
-    /// Starts `future`. Returns the result of the oldest future if that is done; waits for it if `most` futures are in
-    /// flight.
+    /// Starts `future` and polls all futures in the set. Returns the result of the oldest future if it is done, else
+    /// `None`. If the set is full, waits for the oldest future. The oldest may be `future` itself.
     pub async fn begin(&mut self, future: impl Future<Output = T> + 'a) -> Option<T> {
         self.under_way.push_back((Box::pin(future), None));
         self.begun += 1;
@@ -407,7 +422,7 @@ impl<'a, T> BoundedOrdered<'a, T> {
         self.take_first()
     }
 
-    /// Waits for the oldest future and returns its result; `None` if none is in flight.
+    /// Waits for the oldest future that is left, and returns its result. Returns `None` if no future is left.
     pub async fn next(&mut self) -> Option<T> {
         self.under_way.front()?;
         std::future::poll_fn(|context| {

@@ -24,23 +24,23 @@ struct Turn {
     waker: RefCell<Option<Waker>>,
 }
 
-/// Lock for tasks of one thread. Tasks get it in order of arrival.
+/// Lock for tasks of one thread. Tasks get it in order of arrival. A clone is another handle of the same lock.
 #[derive(Clone, Default)]
 pub struct Mutex(Rc<LockState>);
 
 impl Mutex {
-    /// Waits for the lock; the future returns its guard.
+    /// Returns a future that waits for the lock and returns its guard. Its first poll enters the queue of waiters.
     pub fn enter(&self) -> Entering {
         Entering { lock: self.0.clone(), turn: None }
     }
 
-    /// Returns whether a task holds the lock.
+    /// Returns whether the lock is held, or was passed to a waiter that has not run yet.
     pub fn is_busy(&self) -> bool {
         self.0.is_held.get()
     }
 }
 
-/// Future of [`Mutex::enter`]: waits for the lock.
+/// Future of [`Mutex::enter`]: waits for the lock. Dropping it leaves the queue.
 pub struct Entering {
     lock: Rc<LockState>,
     turn: Option<Rc<Turn>>,
@@ -79,11 +79,12 @@ impl Drop for Entering {
     }
 }
 
-/// Guard of a [`Mutex`]: its owner holds the lock. Dropping the guard passes the lock to the next waiter.
+/// Guard of a [`Mutex`]: its owner holds the lock. Dropping the guard passes the lock to the task that has waited
+/// longest.
 pub struct MutexGuard(Rc<LockState>);
 
 impl MutexGuard {
-    /// Returns whether another task waits for the lock.
+    /// Returns whether another task waits for the lock that this guard holds.
     pub fn is_wanted(&self) -> bool {
         !self.0.waiting.borrow().is_empty()
     }
@@ -117,12 +118,13 @@ struct SignalState {
     waits: Cell<u64>,
 }
 
-/// Repeatable event. Each occurrence wakes all tasks that wait for it.
+/// Event that can occur many times. Each occurrence wakes all tasks that wait for it. A clone is another handle of the
+/// same event.
 #[derive(Clone, Default)]
 pub struct Signal(Rc<SignalState>);
 
 impl Signal {
-    /// Reports one occurrence: wakes all waiting tasks.
+    /// Signals one occurrence of the event: wakes all tasks that wait for it.
     pub fn give(&self) {
         self.0.times.set(self.0.times.get() + 1);
         // Nothing is borrowed while wakers run: a woken task may wait again.
@@ -130,12 +132,12 @@ impl Signal {
         waiting.into_values().for_each(Waker::wake);
     }
 
-    /// Returns how often the event has occurred.
+    /// Returns the number of times that the event has occurred.
     pub fn times(&self) -> u64 {
         self.0.times.get()
     }
 
-    /// Waits for the next occurrence, counted from this call.
+    /// Returns a future that is ready once the event occurs after this call, even if the future was not polled before.
     pub fn next(&self) -> Waiting {
         Waiting { signal: self.0.clone(), seen: self.0.times.get(), number: None }
     }

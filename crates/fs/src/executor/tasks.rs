@@ -141,13 +141,14 @@ struct Shared<T> {
     waker: RefCell<Option<Waker>>,
 }
 
-/// Handle of a task, a future of its result. Dropping the handle does not cancel the task.
+/// Handle of a task: a future of the task's result. Dropping the handle does not cancel the task.
 pub struct JoinHandle<T> {
     shared: Rc<Shared<T>>,
 }
 
 impl<T> JoinHandle<T> {
-    /// Takes the result, if the task is done.
+    /// Returns the result if the task is done, and removes it from the handle. Returns `None` if the task is not done,
+    /// or if the result was taken before.
     pub fn take(&self) -> Option<T> {
         self.shared.result.borrow_mut().take()
     }

@@ -7,10 +7,10 @@
 //! A *record* holds the changes of one operation, and their time. After a power cut a record is found whole or not at
 //! all. The encoding is in `change_coding`.
 
-/// Number of an inode.
+/// Number of an inode. No file has number 0.
 pub type Inode = u32;
 
-/// One more than the largest generation of an inode.
+/// Exclusive upper bound of the generations of inodes, which have 32 bits.
 pub const GENERATIONS_END: u64 = 1 << 32;
 
 /// Attributes of a file: everything but its names and contents.
@@ -22,43 +22,45 @@ pub struct Attributes {
     pub uid: u32,
     /// ID of the owning group.
     pub gid: u32,
-    /// Number of links. A file has one for each name; a directory has 2, and one for each of its subdirectories.
+    /// Number of hard links. A file has one for each of its names. A directory has 2, plus the number of its
+    /// subdirectories.
     pub links: u32,
     /// Generation: distinguishes files that had the same inode number one after the other.
     pub generation: u32,
-    /// Device number of a device node (`st_rdev`).
+    /// Device number of a device node (`st_rdev`); 0 for other files.
     pub rdev: u32,
-    /// Parent of a directory; 0 for a file that is no directory.
+    /// Inode of the parent of a directory; 0 for other files.
     pub parent: Inode,
-    /// Size of the file in bytes.
+    /// Size of the file in bytes. For a symbolic link, the length of its target.
     pub size: u64,
     /// Time of the last read, in nanoseconds since 1970.
     pub accessed_ns: i64,
     /// Time of the last change of the contents, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// Time of the last change of contents or attributes, in nanoseconds since 1970.
+    /// Time of the last change of contents or attributes (`st_ctime`), in nanoseconds since 1970.
     pub changed_ns: i64,
 }
 
-/// Extent: consecutive blocks of a file that are stored one behind the other.
+/// Extent: consecutive blocks of 4 KiB of a file that are stored in consecutive blocks of the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// First block, counted within the file.
+    /// First block, counted from 0 within the file.
     pub at: u32,
     /// Number of blocks of the extent.
     pub blocks: u32,
-    /// First block on the data device, unless the change that holds the extent says otherwise.
+    /// First block on the data device, counted from its start. In [`Change::Hot`] it is counted from the start of the
+    /// hot zone.
     pub start: u64,
 }
 
 impl Extent {
-    /// Returns the block of the file behind the extent.
+    /// Returns the first block of the file after the extent.
     pub fn end(&self) -> u64 {
         u64::from(self.at) + u64::from(self.blocks)
     }
 
-    /// Returns the part of the extent from block `from` up to, and without, block `to` of the file. Returns `None` if
-    /// there is none.
+    /// Returns the part of the extent that holds blocks `from` to `to` − 1 of the file. Returns `None` if the extent
+    /// has none of these blocks.
     pub fn within(&self, from: u64, to: u64) -> Option<Extent> {
         let (first, end) = (u64::from(self.at).max(from), self.end().min(to));
         let skipped = first - u64::from(self.at).min(first);
@@ -66,28 +68,29 @@ impl Extent {
     }
 }
 
-/// Zone of an array: a drive, and a zone of that drive.
+/// Zone of an array: the number of a drive, and the number of a zone on that drive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ZoneOf {
-    /// Number of the drive in the array.
+    /// Number of the drive in the array, counted from 0.
     pub drive: u8,
-    /// Number of the zone on the drive.
+    /// Number of the zone on the drive, counted from 0.
     pub zone: u32,
 }
 
 /// Zones of a stripe group: first the zones with data, in the order of their columns, then the zones with parity.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupLayout {
-    /// Sequence of the group: groups are counted as they are opened. No two groups have equal sequences.
+    /// Sequence of the group: a number that grows with each group that is opened. No two groups ever have equal
+    /// sequences.
     pub sequence: u64,
-    /// Number of zones with data.
+    /// Number of zones with data: the first `width` of `members`.
     pub width: u8,
-    /// Zones of the columns, each on a different drive.
+    /// Zones of the columns with data and parity, each on a different drive.
     pub members: Vec<ZoneOf>,
 }
 
 impl GroupLayout {
-    /// Returns the number of zones with parity.
+    /// Returns the number of zones with parity in the group.
     pub fn parity(&self) -> usize {
         self.members.len() - usize::from(self.width)
     }
@@ -96,58 +99,59 @@ impl GroupLayout {
 /// One change of the metadata, such as new attributes of a file or a removed name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// Sets the attributes of a file. The file is created if it does not exist.
+    /// Sets all attributes of a file. The file is created if it does not exist.
     Node {
         /// Inode of the file.
         inode: Inode,
         /// Attributes of the file.
         attributes: Attributes,
     },
-    /// Removes a file with everything stored for it: attributes, extents, extended attributes, hot copy, preallocated
-    /// blocks.
+    /// Removes a file with everything stored for it: attributes, extents, extended attributes, copy in the hot zone,
+    /// and preallocated blocks.
     DropNode {
         /// Inode of the file.
         inode: Inode,
     },
     /// Adds a name to a directory.
     Entry {
-        /// Inode of the directory.
+        /// Inode of the directory to which the name is added.
         directory: Inode,
         /// Cookie of the name: its position in the directory, from which `readdir` continues.
         cookie: u64,
-        /// Inode of the file with this name.
+        /// Inode of the file that gets the name.
         inode: Inode,
         /// Name to add.
         name: Box<[u8]>,
     },
     /// Removes a name from a directory.
     DropEntry {
-        /// Inode of the directory.
+        /// Inode of the directory that loses the name.
         directory: Inode,
-        /// Cookie of the name.
+        /// Cookie of the name to remove: its position in the directory.
         cookie: u64,
     },
     /// Sets all extents of a file.
     Extents {
         /// Inode of the file.
         inode: Inode,
-        /// Extents in the order of the file's blocks.
+        /// New extents, in the order of the file's blocks. They replace all earlier ones.
         extents: Vec<Extent>,
     },
     /// Sets the extents of a range of blocks of a file. All other blocks keep their extents.
     Stretch {
         /// Inode of the file.
         inode: Inode,
-        /// First block of the range.
+        /// First block of the range, counted from 0 within the file.
         from: u32,
-        /// Block behind the range.
+        /// First block of the file after the range.
         to: u32,
-        /// Extents in the order of the file's blocks, all within the range.
+        /// New extents of the range, in the order of the file's blocks, all within the range. Other blocks of the range
+        /// become holes.
         extents: Vec<Extent>,
     },
     /// Sets the target of a symbolic link.
     Target {
-        /// Inode of the link.
+        /// Inode of the symbolic link.
         inode: Inode,
         /// Path that the link points to.
         target: Box<[u8]>,
@@ -156,70 +160,71 @@ pub enum Change {
     Attribute {
         /// Inode of the file.
         inode: Inode,
-        /// Name of the attribute.
+        /// Name of the extended attribute, such as `user.a`.
         name: Box<[u8]>,
-        /// Value of the attribute.
+        /// New value of the extended attribute.
         value: Box<[u8]>,
     },
     /// Removes an extended attribute of a file.
     DropAttribute {
         /// Inode of the file.
         inode: Inode,
-        /// Name of the attribute.
+        /// Name of the extended attribute to remove.
         name: Box<[u8]>,
     },
-    /// Sets the checksums of consecutive blocks of the data device.
+    /// Sets the checksums of consecutive blocks in the table of checksums.
     Checksums {
-        /// First block.
+        /// First block, in the numbering of the data device; the blocks of the hot zone follow after all blocks of
+        /// data.
         block: u64,
-        /// Checksums, one for each block.
+        /// Checksums (CRC-32C), one for each block from `block` on.
         sums: Vec<u32>,
     },
-    /// Opens a stripe group of an array, or gives an open group other zones.
+    /// Opens a stripe group of an array, or gives an existing group other zones.
     Group {
-        /// Number of the group, from which the numbers of its blocks follow.
+        /// Number of the group, counted from 0. Block numbers of the array follow from it.
         group: u32,
-        /// Zones of the group.
+        /// Zones of the stripe group.
         layout: GroupLayout,
     },
     /// Removes a stripe group and frees its zones.
     DropGroup {
-        /// Number of the group.
+        /// Number of the stripe group, counted from 0.
         group: u32,
     },
-    /// Adds a drive that the array was not made with, or removes a drive.
+    /// Adds a drive to the array that the array was not made with, or removes a drive.
     Drive {
-        /// Number of the drive in the array. The drives that the array was made with have the first numbers. No number
-        /// is given twice.
+        /// Number of the drive in the array, counted from 0. The drives that the array was made with have the first
+        /// numbers. No number is given twice.
         number: u8,
-        /// UUID of the drive; 0 if the drive is removed.
+        /// UUID of the drive; 0 removes the drive.
         uuid: u128,
-        /// Number of the drive that this drive replaces, if there is one.
+        /// Number of the drive that this drive replaces; `None` if it replaces none.
         replaces: Option<u8>,
     },
-    /// Sets all extents of a file's copy in the hot zone. No extents mean that the file has no copy.
+    /// Sets all extents of a file's copy in the hot zone. An empty list means that the file has no copy.
     Hot {
         /// Inode of the file.
         inode: Inode,
-        /// Extents in the order of the file's blocks. Their `start` is a block of the hot zone.
+        /// Extents in the order of the file's blocks. Their `start` is counted from the start of the hot zone.
         extents: Vec<Extent>,
     },
-    /// Places a part of the hot zone on a drive of the array.
+    /// Assigns a part of the hot zone to a drive of the array.
     HotPart {
-        /// Number of the part.
+        /// Number of the part, counted from 0.
         part: u8,
-        /// Number of the drive in the array.
+        /// Number of the drive in the array, counted from 0.
         drive: u8,
-        /// Whether the drive has space for the part.
+        /// Whether the drive has space for the part. If not, the part is not used.
         has_room: bool,
         /// Generation that the part's stamp must have or continue for the part to be valid
         /// ([`crate::format::hot_stamp`]).
         generation: u64,
     },
-    /// Sets the numbers of rows written in stripe groups of which some drive has no write pointer. The numbers of rows
-    /// of groups that are not listed are unknown.
+    /// Sets the numbers of rows written in stripe groups of which some drive reports no write pointer. The numbers of
+    /// rows of groups that are not listed become unknown.
     Rows {
-        /// Pairs of a group's number and its number of rows.
+        /// Pairs of a group's number and the number of rows written in it.
         groups: Vec<(u32, u32)>,
     },
     /// Sets the preallocated blocks within a range of blocks of a file. Blocks outside of the range are unchanged.
@@ -227,36 +232,38 @@ pub enum Change {
     Preallocated {
         /// Inode of the file.
         inode: Inode,
-        /// First block of the range.
+        /// First block of the range, counted from 0 within the file.
         from: u32,
-        /// Block behind the range.
+        /// First block of the file after the range.
         to: u32,
         /// Preallocated blocks within the range, in the order of the file. Their `start` is 0 if the store reserves no
         /// particular blocks for them.
         extents: Vec<Extent>,
     },
-    /// Sets the bound below which all sequences of records with the data lie.
+    /// Sets the exclusive upper bound of the sequences of all records among the data.
     Sequence {
-        /// The bound: no record has this sequence or a later one.
+        /// Exclusive upper bound: no record has this sequence or a larger one.
         below: u64,
     },
-    /// Sets the bound below which all generations lie that were ever given to files.
+    /// Sets the exclusive upper bound of all generations that were ever given to files.
     Generations {
-        /// The bound: neither this generation nor a later one was given.
+        /// Exclusive upper bound: neither this generation nor a larger one was given.
         below: u64,
     },
-    /// Sets the heat of files, for the hot zone. Only checkpoints contain this change, as many times as necessary.
+    /// Sets the heat of files: the measure of their recent reads by which the hot zone selects files. Only checkpoints
+    /// contain this change, as many times as necessary.
     Heat {
-        /// Pairs of an inode and its heat. One read counts [`crate::hot::ACCESS_UNITS`].
+        /// Pairs of an inode and its heat. One counted read of the file adds [`crate::hot::ACCESS_UNITS`]; heat decays
+        /// with time.
         files: Vec<(Inode, u32)>,
     },
 }
 
-/// Encoded size of [`Change::Node`] in bytes, tag and inode number included.
+/// Encoded size of [`Change::Node`] in bytes, with its tag and inode number.
 pub const NODE_BYTES: u64 = 65;
-/// Encoded size of [`Change::Group`] without its zones, in bytes.
+/// Encoded size in bytes of [`Change::Group`] without its zones.
 pub const GROUP_BYTES: u64 = 18;
-/// Encoded size of one zone of [`Change::Group`], in bytes.
+/// Encoded size in bytes of one zone in [`Change::Group`].
 pub const GROUP_ZONE_BYTES: u64 = 5;
 /// Encoded size of [`Change::Drive`], in bytes.
 pub const DRIVE_BYTES: u64 = 19;
@@ -266,20 +273,20 @@ pub const SEQUENCE_BYTES: u64 = 9;
 pub const GENERATIONS_BYTES: u64 = 9;
 /// Encoded size of [`Change::HotPart`], in bytes.
 pub const HOT_PART_BYTES: u64 = 12;
-/// Encoded size of [`Change::Rows`] without its groups, in bytes.
+/// Encoded size in bytes of [`Change::Rows`] without its pairs.
 pub const ROWS_BYTES: u64 = 5;
-/// Encoded size of one group of [`Change::Rows`], in bytes.
+/// Encoded size in bytes of one pair in [`Change::Rows`].
 pub const ROWS_GROUP_BYTES: u64 = 8;
-/// Encoded size of [`Change::Entry`] without its name, in bytes.
+/// Encoded size in bytes of [`Change::Entry`] without its name.
 pub const ENTRY_BYTES: u64 = 21;
-/// Encoded size of an extent, in bytes.
+/// Encoded size in bytes of one [`Extent`] in a change.
 pub const EXTENT_BYTES: u64 = 16;
-/// Upper bound, in bytes, of the encoded size of a list of extents without the extents. The bound also holds for the
-/// target of a link and for an extended attribute, without their bytes.
+/// Upper bound, in bytes, of the encoded size of [`Change::Extents`] and [`Change::Hot`] without their extents. It also
+/// holds for [`Change::Target`] without the path, and for [`Change::Attribute`] without name and value.
 pub const LIST_BYTES: u64 = 13;
-/// Encoded size of the heat of one file, in bytes.
+/// Encoded size in bytes of one pair in [`Change::Heat`].
 pub const HEAT_BYTES: u64 = 8;
-/// Encoded size of [`Change::Stretch`] or [`Change::Preallocated`] without the extents, in bytes.
+/// Encoded size in bytes of [`Change::Stretch`] or [`Change::Preallocated`] without the extents.
 pub const STRETCH_BYTES: u64 = 17;
 
 #[cfg(test)]

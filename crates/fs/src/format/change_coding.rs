@@ -29,7 +29,7 @@ const GENERATIONS: u8 = 20;
 const NO_DRIVE: u8 = u8::MAX;
 
 impl Change {
-    /// Appends the encoded change to `to`.
+    /// Appends the encoding of the change to the bytes of `to`.
     pub fn encode(&self, to: &mut Encoder) {
         match self {
             Change::Node { inode, attributes } => {
@@ -116,6 +116,9 @@ impl Change {
     }
 
     /// Decodes a change, and checks its numbers ([`check_change::check`]).
+    ///
+    /// # Errors
+    /// The bytes end within the change, its kind is unknown, or the check found a wrong value.
     pub fn decode(from: &mut Decoder<'_>) -> Result<Change, Malformed> {
         let change = Change::read(from)?;
         check_change::check(&change)?;
@@ -212,7 +215,7 @@ fn get_pairs(from: &mut Decoder<'_>) -> Result<Vec<(u32, u32)>, Malformed> {
 }
 
 impl GroupLayout {
-    /// Appends the encoded layout to `to`.
+    /// Appends the encoding of the layout to the bytes of `to`.
     pub fn encode(&self, to: &mut Encoder) {
         to.u64(self.sequence);
         to.u8(self.width);
@@ -224,6 +227,9 @@ impl GroupLayout {
     }
 
     /// Decodes a layout, and checks its numbers ([`check_change::check_group`]).
+    ///
+    /// # Errors
+    /// The bytes end within the layout, or the check found a wrong value.
     pub fn decode(from: &mut Decoder<'_>) -> Result<GroupLayout, Malformed> {
         let (sequence, width) = (from.u64()?, from.u8()?);
         let count = from.count(GROUP_ZONE_BYTES as usize)?;

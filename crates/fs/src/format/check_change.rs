@@ -9,10 +9,13 @@ use super::name::{COOKIES_END, FIRST_COOKIE, is_name};
 use super::shape::{DRIVES_MAX, PARITY_MAX};
 use crate::device::BLOCK_BYTES;
 
-/// Maximum size of a file in bytes: its blocks are counted in 32 bits.
+/// Maximum size of a file in bytes: 2³² − 1 blocks of 4 KiB, since its blocks are counted in 32 bits.
 pub const SIZE_MAX: u64 = (u32::MAX as u64) * BLOCK_BYTES as u64;
 
-/// Checks the numbers of a change as far as no other state is needed. The error names the wrong value.
+/// Checks the numbers of a change as far as no other state is needed: names, inode numbers, extents, generations.
+///
+/// # Errors
+/// The first wrong value that was found. The error names it.
 pub fn check(change: &Change) -> Result<(), Malformed> {
     let wrong = |what| Err(Malformed(what));
     match change {
@@ -86,7 +89,11 @@ fn check_extents(extents: &[Extent]) -> Result<(), Malformed> {
     if are_in_order && extents.iter().all(is_sound) { Ok(()) } else { Err(Malformed("the pieces of a file")) }
 }
 
-/// Checks that the number of columns of a stripe group is possible, and that each column is on a different drive.
+/// Checks the zones of a stripe group: it has at least one data zone and no more zones than an array can have, and each
+/// zone is on a different drive.
+///
+/// # Errors
+/// The number of zones or the sequence is impossible, or two zones are on one drive.
 pub fn check_group(layout: &GroupLayout) -> Result<(), Malformed> {
     let (members, width) = (&layout.members, usize::from(layout.width));
     let columns_max = DRIVES_MAX + usize::from(PARITY_MAX);

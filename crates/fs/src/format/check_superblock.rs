@@ -10,12 +10,15 @@ use super::shape::{DRIVES_MAX, PARITY_MAX, Shape, zones_of};
 use super::superblock::{Layout, MIRRORS_MAX, Member, Role, Superblock};
 use crate::device::{Geometry, Kind};
 
-/// Maximum number of blocks of a device. Every byte of such a device has an offset below 2⁶³.
+/// Maximum number of blocks of 4 KiB of a device. Every byte of such a device has an offset below 2⁶³.
 pub const DEVICE_BLOCKS_MAX: u64 = 1 << 51;
 /// The two superblocks, as first block and number of blocks of the metadata area.
 const LABELS: (u64, u64) = (0, 2);
 
-/// Checks that the numbers of a superblock agree with each other. The error names the wrong value.
+/// Checks that the numbers of a superblock agree with each other. It is not compared with the devices.
+///
+/// # Errors
+/// The first wrong value that was found. The error names it.
 pub fn check(superblock: &Superblock) -> Result<(), Malformed> {
     let Superblock { layout, standing, shape, .. } = superblock;
     check_roles(superblock)?;
@@ -42,7 +45,10 @@ pub fn check(superblock: &Superblock) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Checks that the size of a device is possible.
+/// Checks that the size of a device, as listed in a superblock, is possible. It is not compared with the device.
+///
+/// # Errors
+/// The device has more than [`DEVICE_BLOCKS_MAX`] blocks, or its zones or distances are impossible.
 pub fn check_member(member: &Member) -> Result<(), Malformed> {
     let Geometry { blocks, kind } = member.geometry;
     let is_sound = match kind {

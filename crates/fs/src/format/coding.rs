@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::device::BLOCK_BYTES;
 
-/// Error of a decoder: the bytes are no valid encoding. The text names the wrong value.
+/// Error of a decoder: the bytes are not a valid encoding. The text names the wrong value.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("{0}")]
 pub struct Malformed(pub &'static str);
@@ -12,7 +12,7 @@ pub struct Malformed(pub &'static str);
 /// Encoder, which appends values to a vector of bytes.
 #[derive(Clone, Default, Debug)]
 pub struct Encoder {
-    /// Bytes encoded so far.
+    /// Bytes of all values encoded so far.
     pub bytes: Vec<u8>,
 }
 
@@ -22,17 +22,17 @@ impl Encoder {
         self.bytes.push(value);
     }
 
-    /// Appends a number of four bytes.
+    /// Appends a number as four bytes, little-endian.
     pub fn u32(&mut self, value: u32) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Appends a number of eight bytes.
+    /// Appends a number as eight bytes, little-endian.
     pub fn u64(&mut self, value: u64) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Appends a number of sixteen bytes.
+    /// Appends a number as sixteen bytes, little-endian.
     pub fn u128(&mut self, value: u128) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
@@ -44,19 +44,19 @@ impl Encoder {
     }
 }
 
-/// Decoder, which reads values from the start of a slice on.
+/// Decoder, which reads values from a slice, one after the other from its start.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoder<'a> {
     left: &'a [u8],
 }
 
 impl<'a> Decoder<'a> {
-    /// Returns a decoder of `bytes`.
+    /// Returns a decoder that reads `bytes` from their start on.
     pub fn new(bytes: &'a [u8]) -> Decoder<'a> {
         Decoder { left: bytes }
     }
 
-    /// Returns whether all bytes were read.
+    /// Returns whether all bytes of the slice were read.
     pub fn is_done(&self) -> bool {
         self.left.is_empty()
     }
@@ -68,26 +68,41 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reads one byte.
+    ///
+    /// # Errors
+    /// No byte is left.
     pub fn u8(&mut self) -> Result<u8, Malformed> {
         self.take::<1>().map(|[byte]| byte)
     }
 
-    /// Reads a number of four bytes.
+    /// Reads a number of four bytes, little-endian.
+    ///
+    /// # Errors
+    /// Fewer than four bytes are left.
     pub fn u32(&mut self) -> Result<u32, Malformed> {
         self.take().map(u32::from_le_bytes)
     }
 
-    /// Reads a number of eight bytes.
+    /// Reads a number of eight bytes, little-endian.
+    ///
+    /// # Errors
+    /// Fewer than eight bytes are left.
     pub fn u64(&mut self) -> Result<u64, Malformed> {
         self.take().map(u64::from_le_bytes)
     }
 
-    /// Reads a number of sixteen bytes.
+    /// Reads a number of sixteen bytes, little-endian.
+    ///
+    /// # Errors
+    /// Fewer than sixteen bytes are left.
     pub fn u128(&mut self) -> Result<u128, Malformed> {
         self.take().map(u128::from_le_bytes)
     }
 
-    /// Reads a length as a `u32`, then as many bytes.
+    /// Reads a length as a `u32`, then as many bytes, and returns the bytes.
+    ///
+    /// # Errors
+    /// Fewer bytes are left than the length requires.
     pub fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
         let count = self.u32()? as usize;
         if count > self.left.len() {
@@ -98,8 +113,11 @@ impl<'a> Decoder<'a> {
         Ok(taken)
     }
 
-    /// Reads the number of elements of a list as a `u32`. Each element takes at least `bytes_min` bytes, so a count
-    /// that does not fit into the remaining bytes is an error.
+    /// Reads the number of elements of a list as a `u32`.
+    ///
+    /// # Errors
+    /// Fewer bytes are left than so many elements of at least `bytes_min` bytes each. So a wrong count never causes a
+    /// large allocation.
     pub fn count(&mut self, bytes_min: usize) -> Result<usize, Malformed> {
         let count = self.u32()? as usize;
         if count.saturating_mul(bytes_min) > self.left.len() {
@@ -112,12 +130,13 @@ impl<'a> Decoder<'a> {
 /// Bytes of the checksum in a sealed block, behind the magic number and the version.
 const SEAL: std::ops::Range<usize> = 12..16;
 
-/// Returns a sealed block: a block with its own checksum.
+/// Returns a sealed block: a block of 4096 bytes with its own checksum (CRC-32C).
 ///
-/// Its parts are the magic number, the version, the checksum of the whole block, the output of `body`, and zeros up to
-/// the end.
+/// Its parts are the magic number, the version, the checksum of the whole block, the bytes that `body` appends, and
+/// zeros up to the end.
 ///
-/// # Panics Panics if `body` writes more than fits into a block.
+/// # Panics
+/// `body` appends more bytes than fit into the block.
 pub fn seal(magic: &[u8; 8], version: u32, body: impl FnOnce(&mut Encoder)) -> Vec<u8> {
     let mut to = Encoder::default();
     to.bytes.extend_from_slice(magic);
@@ -130,15 +149,19 @@ pub fn seal(magic: &[u8; 8], version: u32, body: impl FnOnce(&mut Encoder)) -> V
     to.bytes
 }
 
-/// Computes the checksum of a sealed block and writes it into the block, over any earlier checksum.
+/// Computes the checksum of a sealed block and writes it into the block, over any earlier checksum. For a block that
+/// was changed after [`seal`].
+///
+/// # Panics
+/// The block has fewer than 16 bytes.
 pub fn put_seal(block: &mut [u8]) {
     block[SEAL].fill(0);
     let sum = checksum(&[block]);
     block[SEAL].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Returns the version of a sealed block, and a decoder of the bytes behind its checksum. Returns `None` if the magic
-/// number or the checksum is wrong.
+/// Checks a sealed block. Returns its version, and a decoder of the bytes after its checksum. Returns `None` if the
+/// block is shorter than 4096 bytes, or if its magic number or its checksum is wrong.
 pub fn unseal<'a>(magic: &[u8; 8], block: &'a [u8]) -> Option<(u32, Decoder<'a>)> {
     let block = block.get(..BLOCK_BYTES).filter(|block| block.starts_with(magic))?;
     let sum = checksum(&[&block[..SEAL.start], &[0; SEAL.end - SEAL.start], &block[SEAL.end..]]);
@@ -147,7 +170,7 @@ pub fn unseal<'a>(magic: &[u8; 8], block: &'a [u8]) -> Option<(u32, Decoder<'a>)
     (sum == sealed).then_some((version, from))
 }
 
-/// Returns the CRC-32C of several slices, in order.
+/// Returns the CRC-32C of the concatenation of several slices.
 pub fn checksum(pieces: &[&[u8]]) -> u32 {
     pieces.iter().fold(0, |sum, piece| crc32c::crc32c_append(sum, piece))
 }

@@ -5,28 +5,32 @@
 use super::hot_stamp::STAMP_BLOCK;
 use crate::device::{Geometry, Kind};
 
-/// First block of a drive that a part can use for files.
+/// First block of a drive that a part of the hot zone can use for files: the one after the two superblocks and the
+/// stamp.
 pub const PART_FIRST: u64 = STAMP_BLOCK + 1;
 /// Divisor of the blocks of a drive: it gives at most half of them.
 const SHARE: u64 = 2;
 
-/// Part of the hot zone that a drive was given when the file system was made.
+/// Part of the hot zone on one drive of an array, as it was laid out when the file system was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HotPart {
-    /// Number of the drive in the array.
+    /// Number of the drive in the array, counted from 0.
     pub drive: u8,
-    /// Blocks for files.
+    /// Number of blocks of 4 KiB for files, from block [`PART_FIRST`] of the drive on.
     pub blocks: u64,
 }
 
 impl HotPart {
-    /// Returns the first zone of the drive behind the part.
+    /// Returns the number of the first zone of the drive that has no block of the part, for zones of `zone_blocks`
+    /// blocks.
     pub fn first_zone_behind(&self, zone_blocks: u64) -> u32 {
         u32::try_from((PART_FIRST + self.blocks).div_ceil(zone_blocks)).unwrap_or(u32::MAX)
     }
 }
 
-/// Returns the number of blocks for files that a drive could give.
+/// Returns the largest number of blocks for files that a part of the hot zone can have on a drive of `geometry`. The
+/// part takes at most half of the drive, and on a zoned drive only conventional zones. A caveat disk has space for
+/// none.
 pub fn room_on(geometry: &Geometry) -> u64 {
     let anywhere = match geometry.kind {
         Kind::Plain => geometry.blocks,

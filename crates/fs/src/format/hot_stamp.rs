@@ -16,26 +16,26 @@ use super::limits::COUNT_FAR;
 
 const MAGIC: &[u8; 8] = b"imbrexht";
 const VERSION: u32 = 1;
-/// Number of the drive's block that holds the stamp, behind the two superblocks.
+/// Number of the block of a drive that holds the stamp, counted from 0: the one after the two superblocks.
 pub const STAMP_BLOCK: u64 = 2;
 
-/// Contents of the stamp.
+/// Contents of the stamp of a part of the hot zone, a block before the part on its drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HotStamp {
-    /// UUID of the file system.
+    /// UUID of the file system to which the part belongs.
     pub file_system: Uuid,
-    /// UUID of the drive.
+    /// UUID of the drive that holds the part.
     pub drive: Uuid,
-    /// Number of the part of the hot zone.
+    /// Number of the part of the hot zone, counted from 0.
     pub part: u8,
-    /// Generation of the part.
+    /// Generation of the part: a number that grows with each mount for writing.
     pub generation: u64,
     /// Earlier generation whose contents the part still holds; 0 if there is none.
     pub continues: u64,
 }
 
 impl HotStamp {
-    /// Returns the stamp as a block.
+    /// Returns the stamp as a block of 4096 bytes with a checksum.
     pub fn encode(&self) -> Vec<u8> {
         seal(MAGIC, VERSION, |to| {
             to.u128(self.file_system.as_u128());
@@ -46,14 +46,15 @@ impl HotStamp {
         })
     }
 
-    /// Decodes a stamp. Returns `None` if the block holds no stamp, or a damaged one.
+    /// Decodes a stamp from the first 4096 bytes of `block`. Returns `None` if they hold no stamp, a damaged one, or
+    /// one of another version.
     pub fn decode(block: &[u8]) -> Option<HotStamp> {
         let (version, mut from) = unseal(MAGIC, block)?;
         (version == VERSION).then(|| decode_rest(&mut from).ok())?
     }
 
-    /// Returns whether the part holds the contents of `generation`, the one that the log names: the stamp has or
-    /// continues that generation. Generation 0 matches no stamp.
+    /// Returns whether the part holds the contents of generation `generation`: the stamp has that generation or
+    /// continues it. Generation 0 matches no stamp.
     pub fn is_of(&self, generation: u64) -> bool {
         generation > 0 && (self.generation == generation || self.continues == generation)
     }

@@ -27,10 +27,10 @@ use crate::device::BLOCK_BYTES;
 
 const MAGIC: &[u8; 8] = b"imbrexrc";
 const HEAD_BYTES: usize = 44;
-/// Maximum bytes of entries in a unit.
+/// Maximum number of bytes of all entries in a unit: a block of 4096 bytes, less its head.
 pub const UNIT_BYTES: usize = BLOCK_BYTES - HEAD_BYTES;
-/// Maximum number of runs that a record lists for a file. The record of a file with more runs does not say where its
-/// holes are.
+/// Maximum number of runs of blocks that a record lists for a file. If the file has more, its record does not say where
+/// its holes are.
 pub const RANGES_MAX: usize = 16;
 
 const DIRECTORY: u8 = 1;
@@ -42,18 +42,18 @@ const NO_RANGES: u8 = u8::MAX;
 /// Number of runs that stands for one run from the start to the end of the file.
 const ONE_RANGE: u8 = u8::MAX - 1;
 
-/// Record of a file, stored whenever blocks of the file are written.
+/// Record of a file: its attributes and its name at the time when blocks of the file were written.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct FileRecord {
     /// Inode number of the file.
     pub inode: Inode,
     /// Generation: distinguishes files that had the same inode number one after the other.
     pub generation: u32,
-    /// Sequence. Of two records of a file, the one with the larger sequence is newer.
+    /// Sequence of the write. Of two records of a file, the one with the larger sequence is newer.
     pub sequence: u64,
-    /// Directory in which the file has its name; 0 if the record gives none.
+    /// Inode of the directory in which the file has its name; 0 if the record gives no name.
     pub parent: Inode,
-    /// Name of the file in `parent`; empty if the record gives none.
+    /// Name of the file in `parent`; empty if the record gives no name.
     pub name: Box<[u8]>,
     /// File type and permissions, in the encoding of `st_mode`.
     pub mode: u32,
@@ -65,16 +65,16 @@ pub struct FileRecord {
     pub size: u64,
     /// Time of the last change of the contents, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// Whether all blocks of the file were written with this sequence, so that blocks with older sequences do not
-    /// belong to it.
+    /// Whether all blocks of the file were written with this sequence. If so, blocks with older sequences do not belong
+    /// to the file.
     pub is_whole: bool,
-    /// Runs of blocks that the file has: first block and number of blocks of each. `None` if there are more than
-    /// [`RANGES_MAX`].
+    /// Runs of blocks of the file, without its holes: first block and number of blocks of each. `None` if there are
+    /// more than [`RANGES_MAX`] runs.
     pub ranges: Option<Vec<(u32, u32)>>,
 }
 
 impl FileRecord {
-    /// Returns the encoded size of the record, in bytes.
+    /// Returns the encoded size of the record in a unit, in bytes.
     pub fn bytes(&self) -> usize {
         let ranges = self.ranges.as_ref().filter(|_| !self.is_dense()).map_or(0, |ranges| 8 * ranges.len());
         52 + ranges + self.name.len()
@@ -130,16 +130,17 @@ impl FileRecord {
     }
 }
 
-/// Record of a directory above files of the stripe group.
+/// Record of a directory that contains files of the stripe group, directly or in subdirectories.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DirectoryRecord {
     /// Inode number of the directory.
     pub inode: Inode,
-    /// Sequence. Of two records of a directory, the one with the larger sequence is newer.
+    /// Sequence of the write with which the record was stored. Of two records of a directory, the one with the larger
+    /// sequence is newer.
     pub sequence: u64,
     /// Inode number of the parent directory; 0 for the root directory.
     pub parent: Inode,
-    /// Name of the directory in `parent`.
+    /// Name of the directory in `parent`; empty for the root directory.
     pub name: Box<[u8]>,
     /// File type and permissions, in the encoding of `st_mode`.
     pub mode: u32,
@@ -150,7 +151,7 @@ pub struct DirectoryRecord {
 }
 
 impl DirectoryRecord {
-    /// Returns the encoded size of the record, in bytes.
+    /// Returns the encoded size of the record in a unit, in bytes.
     pub fn bytes(&self) -> usize {
         30 + self.name.len()
     }
@@ -192,36 +193,36 @@ fn get_name(from: &mut Decoder<'_>) -> Result<Box<[u8]>, Malformed> {
     (0..count).map(|_| from.u8()).collect()
 }
 
-/// Consecutive blocks of a file that are stored one behind the other, and the record of the file.
+/// Consecutive blocks of a file that are stored in consecutive blocks of a stripe group, and the record of the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// Record of the file.
+    /// Record of the file that the blocks belong to.
     pub file: Rc<FileRecord>,
-    /// First block, counted within the file.
+    /// First block, counted from 0 within the file.
     pub at: u32,
     /// Number of blocks of the piece.
     pub blocks: u32,
 }
 
-/// Returns the encoded size of a run of `blocks` blocks, in bytes.
+/// Returns the encoded size in bytes of the entry for a run of `blocks` blocks, with their checksums.
 pub fn run_bytes(blocks: u32) -> usize {
     RUN_HEAD_BYTES + 4 * blocks as usize
 }
 
-/// Entry of a unit for a run of blocks.
+/// Entry of a unit for a run of consecutive blocks of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunRecord {
-    /// Index of the file among the files of the unit.
+    /// Index of the file among the files of the same unit.
     pub file: u16,
-    /// First block, counted within the file.
+    /// First block, counted from 0 within the file.
     pub at: u32,
-    /// Place of the first block, counted within the stripe group.
+    /// Data block of the stripe group that holds the first block, counted from 0 within the group.
     pub place: u32,
-    /// Checksums of the blocks, one each.
+    /// Checksums (CRC-32C) of the blocks, one each. Their number is the number of blocks.
     pub sums: Vec<u32>,
 }
 
-/// Unit (a block of records) that is being filled with entries.
+/// Unit of records (one block) that is being filled with entries.
 #[derive(Clone, Default, Debug)]
 pub struct Filling {
     entries: Encoder,
@@ -229,7 +230,7 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// Returns the number of bytes of the entries so far.
+    /// Returns the number of bytes of the entries added to the unit so far.
     pub fn bytes(&self) -> usize {
         self.entries.bytes.len()
     }
@@ -239,9 +240,12 @@ impl Filling {
         directory.encode(&mut self.entries);
     }
 
-    /// Adds the records of `pieces` to the unit: the record of each file once, and a run record for each piece. The
-    /// blocks of the pieces lie one behind the other in the stripe group, from its block `place` on. `sums` has one
+    /// Adds entries for `pieces` to the unit: the record of each file once, and a run for each piece. The blocks of the
+    /// pieces are stored one after the other in the stripe group, from its data block `place` on. `sums` has one
     /// checksum for each of these blocks, in order.
+    ///
+    /// # Panics
+    /// `sums` has fewer checksums than the pieces have blocks.
     pub fn add(&mut self, pieces: &[Piece], place: u32, sums: &[u32]) {
         let mut described: Vec<(Rc<FileRecord>, u16)> = Vec::new();
         let (mut place, mut left) = (place, sums);
@@ -264,11 +268,12 @@ impl Filling {
         }
     }
 
-    /// Returns the unit as a block, and continues with an empty unit.
+    /// Returns the unit as a block of 4096 bytes with a checksum, and continues with an empty unit. `file_system` is
+    /// the UUID of the file system, `group_sequence` the sequence of the stripe group, and `place` the data block of
+    /// the group to which the unit will be written.
     ///
     /// # Panics
-    ///
-    /// If the entries do not fit into a block.
+    /// The entries have more than [`UNIT_BYTES`] bytes.
     pub fn seal(&mut self, file_system: u128, group_sequence: u64, place: u32) -> Vec<u8> {
         let entries = std::mem::take(self).entries.bytes;
         assert!(entries.len() <= UNIT_BYTES, "a unit of records of {} bytes", entries.len());
@@ -287,8 +292,8 @@ impl Filling {
     }
 }
 
-/// Returns the encoded size of the entries for `pieces`, in bytes. The record of a file with several pieces counts
-/// once.
+/// Returns the number of bytes that [`Filling::add`] appends for `pieces`. The record of a file with several pieces
+/// counts once.
 pub fn bytes_of(pieces: &[Piece]) -> usize {
     let mut files: Vec<*const FileRecord> = Vec::new();
     let mut bytes = 0;
@@ -303,24 +308,25 @@ pub fn bytes_of(pieces: &[Piece]) -> usize {
     bytes
 }
 
-/// Unit that was read from a drive.
+/// Unit of records that was read from a drive and decoded.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Unit {
     /// Directories that the unit describes.
     pub directories: Vec<DirectoryRecord>,
     /// Files that the unit describes.
     pub files: Vec<FileRecord>,
-    /// Runs of blocks of `files`.
+    /// Runs of blocks of the files in `files`.
     pub runs: Vec<RunRecord>,
 }
 
 impl Unit {
-    /// Returns whether a block has the magic number of a unit. Most blocks do not, and need no further check.
+    /// Returns whether a block begins with the magic number of a unit. Most blocks do not, and need no further check.
     pub fn is_named(block: &[u8]) -> bool {
         block.starts_with(MAGIC)
     }
 
-    /// Decodes the block at `place` of a group. Returns `None` if it is not a unit that was written for that place.
+    /// Decodes the data block with number `place` in the group of sequence `group_sequence`. Returns `None` if the
+    /// block is not a unit, is damaged, or was written for another file system, group or place.
     pub fn decode(block: &[u8], file_system: u128, group_sequence: u64, place: u32) -> Option<Unit> {
         if block.len() < BLOCK_BYTES || !Unit::is_named(block) {
             return None;
@@ -340,7 +346,8 @@ impl Unit {
         decode_entries(&bytes[HEAD_BYTES..HEAD_BYTES + length]).ok()
     }
 
-    /// Returns the block of the group behind the last one that the unit describes; 0 if the unit describes no block.
+    /// Returns the data block of the group after the last one that the unit describes, counted from 0 within the group;
+    /// 0 if the unit describes no block.
     pub fn end(&self) -> u64 {
         self.runs.iter().map(|run| u64::from(run.place) + run.sums.len() as u64).max().unwrap_or(0)
     }

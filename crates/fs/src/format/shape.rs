@@ -2,43 +2,48 @@
 
 use crate::device::{Geometry, Kind};
 
-/// Largest number of drives of an array.
+/// Largest number of drives of an array, spares not counted.
 pub const DRIVES_MAX: usize = 16;
-/// Largest number of parity columns: so many drives of an array may be lost.
+/// Largest number of parity zones of a stripe group: the number of drives of an array that may fail without loss of
+/// data.
 pub const PARITY_MAX: u8 = 3;
 
-/// How an array combines its drives, as chosen when the file system was made.
+/// The way in which an array combines its drives, as chosen when the file system was made. A stripe group takes one
+/// zone on each of several drives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Zones of a stripe group that hold parity, and so the number of drives that may be lost.
+    /// Number of zones of a stripe group that hold parity: as many drives may fail without loss of data.
     pub parity: u8,
-    /// Maximum number of zones of a stripe group that hold data.
+    /// Maximum number of zones of a stripe group that hold data. A group is narrower if fewer drives have free zones.
     pub width: u8,
-    /// Blocks of a zone. A drive without zones is divided into zones of this size.
+    /// Size of a zone in blocks of 4 KiB. A drive without zones is divided into zones of this size.
     pub zone_blocks: u64,
-    /// Maximum number of stripe groups.
+    /// Maximum number of stripe groups that exist at a time.
     pub groups: u32,
 }
 
 impl Shape {
-    /// Returns the blocks of a zone that hold data or parity: all but the first, which holds the header.
+    /// Returns the number of blocks of a zone that hold data or parity: all but the first, which holds the zone's
+    /// header. It is the number of rows of a stripe group.
     pub fn rows(&self) -> u64 {
         self.zone_blocks - 1
     }
 
-    /// Returns the number of blocks from the beginning of one stripe group to the beginning of the next.
+    /// Returns the distance, in data blocks, from the start of one stripe group to the start of the next in the
+    /// numbering of the array's blocks. A narrower group uses only the first of them.
     pub fn stride(&self) -> u64 {
         u64::from(self.width) * self.rows()
     }
 
-    /// Returns the number of blocks of all stripe groups.
+    /// Returns the number of block numbers of the array: the maximum number of stripe groups, times [`Shape::stride`].
+    /// Parity blocks have no numbers.
     pub fn blocks(&self) -> u64 {
         u64::from(self.groups) * self.stride()
     }
 }
 
-/// Returns how many zones a drive of `geometry` has for an array with zones of `zone_blocks`, without its first `first`
-/// zones.
+/// Returns the number of whole zones of `zone_blocks` blocks on a drive of `geometry`, less its first `first` zones; 0
+/// if it has no more than those. The zones of a zoned drive are taken to have that size.
 pub fn zones_of(geometry: &Geometry, zone_blocks: u64, first: u32) -> u32 {
     let zones = match geometry.kind {
         Kind::Zoned { zones, .. } => u64::from(zones),

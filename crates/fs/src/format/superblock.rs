@@ -15,8 +15,8 @@ use super::shape::Shape;
 use crate::device::area::Place;
 use crate::device::{Geometry, Kind};
 
-/// Format that is written. Stores of older formats are read-only until `imbrex fs upgrade` converts them. The formats
-/// added:
+/// Version of the format that is written. Stores of older formats are read-only until `imbrex fs upgrade` converts
+/// them. The versions added:
 ///
 /// - 5: changes of kind 15;
 /// - 6: pieces of files in the hot zone, and changes of kind 16;
@@ -24,46 +24,46 @@ use crate::device::{Geometry, Kind};
 /// - 8: changes of kind 18, the numbers of rows written in stripe groups;
 /// - 9: changes of kind 19, preallocated blocks, and of kind 20, the bound of all generations given so far.
 pub const FORMAT: u32 = 9;
-/// Maximum number of copies of the metadata.
+/// Maximum number of copies of the metadata, each on a device of its own.
 pub const MIRRORS_MAX: usize = 4;
 
-/// Purpose of a device.
+/// Purpose of a device of a file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Data, and the metadata in the unshingled part of the drive.
+    /// The device holds the data, and the metadata in its unshingled part.
     Both,
-    /// Data only.
+    /// The device holds data only.
     Data,
-    /// Metadata only.
+    /// The device holds a copy of the metadata, and no data.
     Metadata,
     /// Spare: holds nothing until it replaces a failed drive of the array.
     Spare,
 }
 
-/// A device of a file system.
+/// A device of a file system, as the superblocks list it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Member {
     /// UUID of the device.
     pub uuid: Uuid,
-    /// Purpose of the device.
+    /// Purpose of the device: data, metadata, both, or spare.
     pub role: Role,
-    /// Size and kind of the device when the file system was made.
+    /// Size and kind of the device at the time when the file system was made.
     pub geometry: Geometry,
 }
 
-/// Places of the parts of the metadata, in blocks of the metadata area. Each part is its first block and its number of
-/// blocks.
+/// Places of the parts of the metadata. Each part is a pair: its first block in the metadata area, and its number of
+/// blocks of 4 KiB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// Metadata area on the device.
+    /// Blocks of the device that form the metadata area.
     pub place: Place,
-    /// Table of checksums of the data.
+    /// Table with a checksum of each block of data and of the hot zone.
     pub checksums: (u64, u64),
-    /// Ring of blocks of the log.
+    /// Log of changes: a ring of blocks.
     pub log: (u64, u64),
-    /// Slots of the two checkpoints.
+    /// Slots of the two checkpoints, of equal size.
     pub checkpoints: [(u64, u64); 2],
-    /// Hot zone; no blocks if there is none, or if it is on drives.
+    /// Hot zone in the metadata area; 0 blocks if there is none, or if it is on drives of the array.
     pub hot: (u64, u64),
 }
 
@@ -74,24 +74,25 @@ pub struct Layout {
 /// without it. If two copies were each written without the other, each has a generation that the other does not know.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Standing {
-    /// Generation of the copy that wrote this superblock.
+    /// Generation of the copy of the metadata that contains this superblock.
     pub generation: u64,
     /// Earliest generation since which only superblocks were written, so that copies of this and of later generations
     /// are equally valid. It is below `generation` only while a mount begins: a power failure then leaves copies of
     /// several generations.
     pub since: u64,
-    /// For each device with metadata, in their order, the last generation in which the device is known to have been up
-    /// to date.
+    /// For each device with metadata, in the order of [`Superblock::metadata_members`], the last generation in which
+    /// the device is known to have been up to date.
     pub known: Vec<u64>,
 }
 
 impl Standing {
-    /// Returns the state of `copies` new copies, all of them up to date.
+    /// Returns the state of `copies` new copies of the metadata: all are up to date, in generation 1.
     pub fn of(copies: usize) -> Standing {
         Standing { generation: 1, since: 1, known: vec![1; copies] }
     }
 
-    /// Returns whether a device is up to date. `slot` is its index among the devices with metadata.
+    /// Returns whether the copy with index `slot` among the devices with metadata is up to date. An index beyond the
+    /// list counts as up to date.
     pub fn is_current(&self, slot: usize) -> bool {
         self.known.get(slot).is_none_or(|known| *known >= self.since)
     }
@@ -102,14 +103,15 @@ impl Standing {
         (self.since..=self.generation).contains(&generation)
     }
 
-    /// Begins a generation. In it the devices for which `is_current` returns true are up to date, and no others are.
+    /// Begins the next generation. In it, the devices for whose index `is_current` returns true are up to date, and no
+    /// others are.
     pub fn advance(&mut self, is_current: impl Fn(usize) -> bool) {
         self.announce(is_current);
         self.since = self.generation;
     }
 
-    /// Announces a generation. Devices that were up to date stay so until something is written in the new generation
-    /// ([`Standing::begin_writing`]).
+    /// Gives the next generation to the devices for whose index `is_current` returns true. The other devices stay up to
+    /// date until something other than a superblock is written in this generation ([`Standing::begin_writing`]).
     pub fn announce(&mut self, is_current: impl Fn(usize) -> bool) {
         self.generation += 1;
         for (slot, known) in self.known.iter_mut().enumerate().filter(|(slot, _)| is_current(*slot)) {
@@ -118,81 +120,85 @@ impl Standing {
         }
     }
 
-    /// Notes that not only superblocks are written in this generation from now on. Copies with earlier generations are
-    /// outdated then.
+    /// Notes that more than superblocks is written in the present generation from now on. Copies with earlier
+    /// generations are outdated then.
     pub fn begin_writing(&mut self) {
         self.since = self.generation;
     }
 
-    /// Returns whether `other` has a generation that this state does not know. The device that wrote `other` has index
-    /// `slot` among the devices with metadata. If this state has the highest generation of all copies, the two copies
-    /// were each written without the other.
+    /// Returns whether `other` has a later generation than this state knows for its device. The device that wrote
+    /// `other` has index `slot` among the devices with metadata. If this state has the highest generation of all
+    /// copies, the two copies were each written without the other.
     pub fn disagrees(&self, other: &Standing, slot: usize) -> bool {
         self.known.get(slot).is_some_and(|known| other.generation > *known)
     }
 }
 
-/// How far the log and the checkpoints reached when the superblock was written. If less is found, a write was lost or a
-/// block is damaged.
+/// Extent of the log and the checkpoints when the superblock was written. If less is found at a mount, a write was lost
+/// or a block is damaged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct Witness {
-    /// Number of the newest checkpoint.
+    /// Number of the newest checkpoint, which was durable.
     pub checkpoint: u64,
-    /// First frame of the log that need not be durable: all frames before it were.
+    /// Number of the first frame of the log that need not have been durable: all frames before it were.
     pub frame: u64,
-    /// Whether the file system was unmounted cleanly and not mounted for writing since. If so, no write was in flight.
+    /// Whether the file system was unmounted cleanly and not mounted for writing since. If so, no write was in flight
+    /// when the device was last used.
     pub is_closed: bool,
 }
 
-/// Description of a file system.
+/// Description of a file system, stored on each of its devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Superblock {
     /// UUID of the file system.
     pub uuid: Uuid,
-    /// Index of this device in `members`.
+    /// Index in `members` of the device that holds this superblock.
     pub member: u32,
-    /// Name of the store.
+    /// Name of the store, the block allocator: `strict-append`, `caveat` or `log`.
     pub store: String,
-    /// Options that the file system was made with, as keys and values.
+    /// Options of the store and of the hot zone, as the user gave them to mkfs: pairs of a key and a value.
     pub options: Vec<(String, String)>,
-    /// Blocks of the data device that can hold files: the first block and the number of blocks.
+    /// Blocks of the data device or the array that can hold files: the first block, and the number of blocks of 4 KiB.
     pub data: (u64, u64),
-    /// Places of the parts of the metadata.
+    /// Places of the parts of the metadata on a device with metadata.
     pub layout: Layout,
-    /// Devices of the file system.
+    /// Devices of the file system, as this device knows them. A drive that joined an array later lists itself at the
+    /// end.
     pub members: Vec<Member>,
-    /// How the drives are combined; `None` for stores other than `log`.
+    /// The way in which an array combines its drives; `None` for stores other than `log`.
     pub shape: Option<Shape>,
-    /// Which copies of the metadata are up to date.
+    /// State of the copies of the metadata: which of them are up to date.
     pub standing: Standing,
-    /// How far the log and the checkpoints reach at least.
+    /// Extent that the log and the checkpoints have at least.
     pub witness: Witness,
-    /// Number of times that superblocks were written. Each time the second block of all copies is written first, and
-    /// the first block when that is durable. So two valid superblocks differ by at most one.
+    /// Number of times that the superblocks were written. Each time the second block of all copies is written first,
+    /// and the first block when that is durable. So two valid superblocks of a device differ by at most one.
     pub writes: u64,
-    /// Parts of the hot zone on drives of the array, in the order in which their blocks are numbered.
+    /// Parts of the hot zone on drives of the array, in the order in which their blocks are numbered; empty if there
+    /// are none.
     pub hot_parts: Vec<HotPart>,
-    /// For a drive that replaced another one: the part of the hot zone that it has space for and took over.
+    /// For a drive that replaced another one: the index in `hot_parts` of the part that this drive took over, if it has
+    /// space for that part.
     pub taken_part: Option<u8>,
-    /// Format in which the superblock was read. Superblocks are always written in [`FORMAT`].
+    /// Version of the format in which the superblock was read. Superblocks are always written in [`FORMAT`].
     pub format: u32,
 }
 
 impl Superblock {
-    /// Returns the number of the hot zone's first block among the blocks with checksums: the one behind all blocks of
-    /// data.
+    /// Returns the number of the hot zone's first block in the numbering of the blocks with checksums: the one after
+    /// all blocks of data.
     pub fn hot_base(&self) -> u64 {
         self.data.0 + self.data.1
     }
 
-    /// Returns the number of blocks of the hot zone, in the metadata area or on drives; 0 if there is none.
+    /// Returns the number of blocks of 4 KiB of the hot zone, in the metadata area or on drives; 0 if there is none.
     pub fn hot_blocks(&self) -> u64 {
         self.layout.hot.1 + self.hot_parts.iter().map(|part| part.blocks).sum::<u64>()
     }
 
-    /// Returns the first zone of drive `number` that stripe groups use. The zones before it hold the superblock, the
-    /// metadata or a part of the hot zone. `number` is an index in [`Superblock::data_members`], and a zone has
-    /// `zone_blocks` blocks.
+    /// Returns the first zone of a drive that stripe groups use, for zones of `zone_blocks` blocks. The zones before it
+    /// hold the superblock, the metadata or a part of the hot zone. `number` is the index of the drive in
+    /// [`Superblock::data_members`].
     pub fn first_zone(&self, number: usize, zone_blocks: u64) -> u32 {
         let member = self.data_members().get(number).map(|&member| self.members[member]);
         let part = self.hot_parts.iter().find(|part| usize::from(part.drive) == number);
@@ -205,8 +211,8 @@ impl Superblock {
         }
     }
 
-    /// Like [`Superblock::first_zone`], for the drive that holds this superblock, which may have joined the array
-    /// later.
+    /// Like [`Superblock::first_zone`], for the drive that holds this superblock. That drive may have joined the array
+    /// later, with the part [`Superblock::taken_part`] of the hot zone.
     pub fn own_first_zone(&self, zone_blocks: u64) -> u32 {
         match self.taken_part.map(|part| self.hot_parts[usize::from(part)]) {
             Some(part) => part.first_zone_behind(zone_blocks),
@@ -217,29 +223,35 @@ impl Superblock {
         }
     }
 
-    /// Returns the entry of the device that holds this superblock.
+    /// Returns the entry in `members` of the device that holds this superblock.
     pub fn own(&self) -> Member {
         self.members[self.member as usize]
     }
 
-    /// Returns the indices in `members` of the devices with metadata. Each device has a copy of all metadata.
+    /// Returns the indices in `members` of the devices with metadata, in ascending order. Each of them has a copy of
+    /// all metadata.
     pub fn metadata_members(&self) -> Vec<usize> {
         let holds = |role: Role| matches!(role, Role::Both | Role::Metadata);
         (0..self.members.len()).filter(|&member| holds(self.members[member].role)).collect()
     }
 
-    /// Returns the index of this device among the devices with metadata; `None` if it holds no metadata.
+    /// Returns the index of the device that holds this superblock among the devices with metadata; `None` if it holds
+    /// no metadata.
     pub fn slot(&self) -> Option<usize> {
         self.metadata_members().iter().position(|&member| member == self.member as usize)
     }
 
-    /// Returns the indices in `members` of the devices with data, in the order of the array.
+    /// Returns the indices in `members` of the devices with data, in ascending order: the order of the drives in the
+    /// array.
     pub fn data_members(&self) -> Vec<usize> {
         let holds = |role: Role| matches!(role, Role::Both | Role::Data);
         (0..self.members.len()).filter(|&member| holds(self.members[member].role)).collect()
     }
 
-    /// Returns the index in `members` of the device with data, the first if there are several.
+    /// Returns the index in `members` of the first device with data.
+    ///
+    /// # Panics
+    /// No device holds data. The decoder refuses such a superblock.
     pub fn data_member(&self) -> usize {
         self.data_members().first().copied().expect("a superblock that was decoded names one")
     }

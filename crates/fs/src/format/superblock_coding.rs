@@ -28,7 +28,7 @@ const NO_PART: u8 = u8::MAX;
 const HOT_PART_BYTES: usize = 9;
 
 impl Superblock {
-    /// Returns the superblock as a block, in format [`FORMAT`].
+    /// Returns the superblock as a block of 4096 bytes with a checksum, in format [`FORMAT`].
     pub fn encode(&self) -> Vec<u8> {
         seal(MAGIC, FORMAT, |to| self.encode_rest(to))
     }
@@ -62,12 +62,16 @@ impl Superblock {
         to.u64(self.writes);
     }
 
-    /// Returns whether a block has the magic number of a superblock. The block may still be damaged.
+    /// Returns whether a block begins with the magic number of a superblock. The rest of the block is not checked.
     pub fn is_named(block: &[u8]) -> bool {
         block.starts_with(MAGIC)
     }
 
-    /// Decodes a superblock. The error is a message for the user.
+    /// Decodes a superblock and checks that its numbers agree with each other.
+    ///
+    /// # Errors
+    /// A message for the user: the block holds no superblock, a damaged one, one of an unknown format, or impossible
+    /// values.
     pub fn decode(block: &[u8]) -> Result<Superblock, String> {
         if block.len() < BLOCK_BYTES || &block[..8] != MAGIC {
             return Err("holds no file system of Imbrex; make one with `imbrex fs mkfs`".into());

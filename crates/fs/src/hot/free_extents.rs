@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::block_run::BlockRun;
 
-/// Blocks of a part of the zone, with its free runs.
+/// Allocator of the blocks of one part of the hot zone. It holds the free runs of blocks.
 pub struct FreeExtents {
     all: BlockRun,
     free: BTreeMap<u64, u64>,
@@ -16,31 +16,32 @@ pub struct FreeExtents {
 }
 
 impl FreeExtents {
-    /// Returns a part of the blocks `all`, all of them free.
+    /// Returns a part that consists of the blocks `all`, all of them free.
     pub fn new(all: BlockRun) -> FreeExtents {
         let free = (all.blocks > 0).then_some((all.start, all.blocks)).into_iter().collect();
         FreeExtents { all, free, free_blocks: all.blocks }
     }
 
-    /// Returns the number of blocks.
+    /// Returns the number of blocks of the part, free and used ones.
     pub fn blocks(&self) -> u64 {
         self.all.blocks
     }
 
-    /// Returns the block behind the last one.
+    /// Returns the number of the first block behind the part.
     pub fn end(&self) -> u64 {
         self.all.end()
     }
 
-    /// Returns the number of free blocks.
+    /// Returns the number of free blocks of the part.
     pub fn free_blocks(&self) -> u64 {
         self.free_blocks
     }
 
-    /// Takes a given run.
+    /// Marks the blocks of `run` as used.
     ///
     /// # Errors
-    /// The run is not in the part, or not free.
+    /// The run is empty, is not wholly in the part, or has blocks that are not free. Nothing is changed then. The text
+    /// is a message for the user.
     pub fn claim(&mut self, run: BlockRun) -> Result<(), String> {
         let words = || format!("blocks {} to {} of the hot zone", run.start, run.start.saturating_add(run.blocks));
         let end = run.start.checked_add(run.blocks).filter(|end| *end <= self.all.end());
@@ -64,8 +65,9 @@ impl FreeExtents {
         }
     }
 
-    /// Takes `blocks`: from the first run that is long enough, or else from the longest runs. `None` if too few are
-    /// free.
+    /// Allocates `blocks` blocks and returns their runs. Takes them from the free run with the lowest number that is
+    /// long enough; if there is none, from the longest runs. Returns `None` if too few blocks are free, or if `blocks`
+    /// is 0.
     pub fn take(&mut self, blocks: u64) -> Option<Vec<BlockRun>> {
         if blocks == 0 || blocks > self.free_blocks {
             return None;
@@ -84,10 +86,10 @@ impl FreeExtents {
         Some(runs)
     }
 
-    /// Frees a run.
+    /// Frees the blocks of `run`, and merges them with adjacent free runs.
     ///
     /// # Panics
-    /// Blocks of the run are free already.
+    /// Blocks of the run are free already, or more blocks would be free than the part has.
     pub fn free(&mut self, run: BlockRun) {
         let (mut start, mut blocks) = (run.start, run.blocks);
         if let Some((before, length)) = self.free.range(..run.end()).next_back().map(|(at, length)| (*at, *length)) {

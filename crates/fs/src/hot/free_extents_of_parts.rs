@@ -11,13 +11,14 @@ struct Part {
     is_open: bool,
 }
 
-/// Parts of the hot zone.
+/// Allocator of the blocks of all parts of the hot zone. Blocks are numbered through all parts, in the order of the
+/// parts.
 pub struct FreeExtentsOfParts {
     parts: Vec<Part>,
 }
 
 impl FreeExtentsOfParts {
-    /// Returns parts with these numbers of blocks, all of them free and open.
+    /// Returns one part for each entry of `blocks`, the number of its blocks. All blocks are free and all parts open.
     pub fn new(blocks: &[u64]) -> FreeExtentsOfParts {
         let mut first = 0;
         let part = |blocks: &u64| {
@@ -28,48 +29,54 @@ impl FreeExtentsOfParts {
         FreeExtentsOfParts { parts: blocks.iter().map(part).collect() }
     }
 
-    /// Returns the number of blocks of all parts.
+    /// Returns the number of blocks of all parts, free and used, open and closed.
     pub fn blocks(&self) -> u64 {
         self.parts.iter().map(|part| part.room.blocks()).sum()
     }
 
-    /// Returns the number of blocks that are not free, in part `number` or in all parts.
+    /// Returns the number of blocks that are not free, in part `number`, or in all parts if `number` is `None`.
     pub fn used(&self, number: Option<usize>) -> u64 {
         let meant = self.parts.iter().enumerate().filter(|(at, _)| number.is_none_or(|number| *at == number));
         meant.map(|(_, part)| part.room.blocks() - part.room.free_blocks()).sum()
     }
 
-    /// Returns the number of parts of the hot zone, open and closed ones.
+    /// Returns the number of parts, open and closed ones; 0 if there is no hot zone.
     pub fn count(&self) -> usize {
         self.parts.len()
     }
 
-    /// Returns, for each open part, its number, its blocks and its free blocks.
+    /// Returns, for each open part, its number counted from 0, the number of its blocks, and the number of its free
+    /// blocks.
     pub fn open(&self) -> impl Iterator<Item = (usize, u64, u64)> {
         let open = self.parts.iter().enumerate().filter(|(_, part)| part.is_open);
         open.map(|(number, part)| (number, part.room.blocks(), part.room.free_blocks()))
     }
 
-    /// Returns the number of blocks of the largest open part; 0 if none is open.
+    /// Returns the number of blocks, free and used, of the largest open part; 0 if no part is open.
     pub fn largest(&self) -> u64 {
         self.open().map(|(_, blocks, _)| blocks).max().unwrap_or(0)
     }
 
     /// Sets whether blocks of part `number` may be allocated.
+    ///
+    /// # Panics
+    /// There is no part `number`.
     pub fn set_open(&mut self, number: usize, is_open: bool) {
         self.parts[number].is_open = is_open;
     }
 
-    /// Returns the part that holds block `block`; the last part for a block behind the end.
+    /// Returns the number, counted from 0, of the part that holds block `block`. For a block behind the last part it is
+    /// the last part; without parts it is 0.
     pub fn part_of(&self, block: u64) -> usize {
         let behind = self.parts.iter().position(|part| block < part.room.end());
         behind.unwrap_or(self.parts.len().saturating_sub(1))
     }
 
-    /// Takes a given run.
+    /// Marks the blocks of `run` as used, also in a closed part.
     ///
     /// # Errors
-    /// The run is not in one part, or not free.
+    /// The run is empty, is not wholly in one part, or has blocks that are not free. The text is a message for the
+    /// user.
     pub fn claim(&mut self, run: BlockRun) -> Result<(), String> {
         let number = self.part_of(run.start);
         match self.parts.get_mut(number) {
@@ -78,13 +85,17 @@ impl FreeExtentsOfParts {
         }
     }
 
-    /// Takes `blocks` of the open part with the most free blocks; `None` if that has too few.
+    /// Allocates `blocks` blocks in the open part with the most free blocks, and returns their runs. Returns `None` if
+    /// no part is open, that part has too few free blocks, or `blocks` is 0.
     pub fn take(&mut self, blocks: u64) -> Option<Vec<BlockRun>> {
         let (number, ..) = self.open().max_by_key(|(number, _, free)| (*free, std::cmp::Reverse(*number)))?;
         self.parts[number].room.take(blocks)
     }
 
-    /// Frees a run.
+    /// Frees the blocks of `run`, also in a closed part.
+    ///
+    /// # Panics
+    /// Blocks of the run are free already, or there is no part.
     pub fn free(&mut self, run: BlockRun) {
         let number = self.part_of(run.start);
         self.parts[number].room.free(run);

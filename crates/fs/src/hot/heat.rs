@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 use crate::format::change::Inode;
 
-/// Heat of one access.
+/// Heat that one counted read adds to a file, before decay.
 pub const ACCESS: u64 = 1 << 20;
-/// Heat of one access in the units that a checkpoint stores.
+/// Heat that one counted read adds, in the coarser units that a checkpoint stores.
 pub const ACCESS_UNITS: u32 = 256;
 const UNIT: u64 = ACCESS / ACCESS_UNITS as u64;
 
@@ -25,7 +25,7 @@ struct Warmth {
     next: u64,
 }
 
-/// Heat of files.
+/// Table of the heat of files: counts of their reads that cost a disk a seek, halved with each half-life.
 pub struct Heat {
     files_max: usize,
     half_ns: u64,
@@ -33,7 +33,8 @@ pub struct Heat {
 }
 
 impl Heat {
-    /// Returns an empty table for at most `files_max` files, whose heat halves every `half_ns` nanoseconds.
+    /// Returns an empty table for at most `files_max` files, whose heat halves every `half_ns` nanoseconds. Both are at
+    /// least 1.
     pub fn new(files_max: usize, half_ns: u64) -> Heat {
         Heat { files_max: files_max.max(1), half_ns: half_ns.max(1), files: BTreeMap::new() }
     }
@@ -43,12 +44,15 @@ impl Heat {
         warmth.heat >> halvings
     }
 
-    /// Returns the heat of a file: [`ACCESS`] for each recent access.
+    /// Returns the heat of a file at time `now_ns`: [`ACCESS`] for each counted read, halved for each half-life that
+    /// has ended since; 0 for an unknown file.
     pub fn of(&self, inode: Inode, now_ns: u64) -> u64 {
         self.files.get(&inode).map_or(0, |warmth| Heat::decayed(warmth, now_ns / self.half_ns))
     }
 
-    /// Adds a read of the blocks `first` to before `end` of a file.
+    /// Counts a read of the blocks `first` up to, and without, `end` of a file at time `now_ns`. The read adds
+    /// [`ACCESS`], unless it begins where the last read of the file ended and not with block 0. If the table exceeds
+    /// its maximum, the colder half of the files is removed.
     pub fn touch(&mut self, inode: Inode, (first, end): (u64, u64), now_ns: u64) {
         let now = now_ns / self.half_ns;
         let before = self.files.get(&inode);
@@ -60,8 +64,8 @@ impl Heat {
         }
     }
 
-    /// Returns the hottest `count` files with their heat, in [`ACCESS_UNITS`] per access. Files without heat are left
-    /// out.
+    /// Returns the `count` hottest files at time `now_ns` with their heat, the hottest first, in [`ACCESS_UNITS`] per
+    /// counted read. Files whose heat is less than one unit are left out.
     pub fn hottest(&self, count: usize, now_ns: u64) -> Vec<(Inode, u32)> {
         let now = now_ns / self.half_ns;
         let units = |warmth: &Warmth| u32::try_from(Heat::decayed(warmth, now) / UNIT).unwrap_or(u32::MAX);
@@ -72,7 +76,8 @@ impl Heat {
         files
     }
 
-    /// Sets the heat of a file to the value that a checkpoint stored; does nothing if the table is full.
+    /// Sets the heat of a file at time `now_ns` to `units`, a value of [`Heat::hottest`] that a checkpoint stored. Does
+    /// nothing if the table is full.
     pub fn warm(&mut self, inode: Inode, units: u32, now_ns: u64) {
         if self.files.len() < self.files_max {
             let (heat, at) = (u64::from(units) * UNIT, now_ns / self.half_ns);
@@ -80,7 +85,7 @@ impl Heat {
         }
     }
 
-    /// Removes a file.
+    /// Removes a file from the table.
     pub fn forget(&mut self, inode: Inode) {
         self.files.remove(&inode);
     }

@@ -41,30 +41,36 @@ const PUSHED_SHARE: u64 = 32;
 /// Accesses from which on a file may evict others, counted with decay.
 const ACCESSES_TO_PUSH: u64 = 2;
 
-/// User's hint for a file, or for the directory that holds the file.
+/// User's hint whether a file belongs in the hot zone. It is given to a file, to a directory for its files, or to a
+/// file name extension.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Hint {
-    /// No hint: heat decides.
+    /// No hint: the heat of the file decides.
     #[default]
     None,
-    /// The file is promoted whenever there is room, and evicted last.
+    /// The file is promoted even if it is not read, as far as it fits, and evicts files without this hint. No other
+    /// file evicts it.
     Always,
-    /// The file is never promoted.
+    /// The file is never promoted, and is evicted if it is in the zone.
     Never,
 }
 
-/// Name of the extended attribute that holds a [`Hint`].
+/// Name of the extended attribute that holds the [`Hint`] of a file, or that of a directory for the files in it. Values
+/// are `always` and `never`.
 pub const HINT_ATTRIBUTE: &[u8] = b"user.imbrex.hot";
 
-/// Name of the extended attribute of a directory that gives hints to its files by their extensions, such as `db=always
-/// tmp=never`. The attribute of the root directory applies to all files without another hint.
+/// Name of the extended attribute of a directory that holds hints by file name extension, such as `db=always
+/// tmp=never`. It applies to the files in the directory. That of the root directory applies to all files without
+/// another hint.
 pub const EXTENSIONS_ATTRIBUTE: &[u8] = b"user.imbrex.hot.extensions";
 
-/// Number that stands for all files in the queue of changed hints. No file has number 0.
+/// Number that stands for all files in the queue of files and directories whose hint changed. No file has inode number
+/// 0.
 pub const EVERY_FILE: Inode = 0;
 
 impl Hint {
-    /// Returns the hint in a value of the attribute; an unknown value is no hint.
+    /// Returns the hint for a value of the attribute: `always` or `never`, in lower case. Any other value is
+    /// [`Hint::None`].
     pub fn parse(value: &[u8]) -> Hint {
         match value {
             b"always" => Hint::Always,
@@ -73,8 +79,9 @@ impl Hint {
         }
     }
 
-    /// Returns the hint for a file name in a list of extensions. The first entry with the file's extension counts; case
-    /// is ignored.
+    /// Returns the hint for the file name `name` in `list`, entries such as `db=always` separated by white space or
+    /// commas. The extension of `name` follows its last dot; the case of extensions is ignored. The first entry with
+    /// that extension decides. Returns [`Hint::None`] if there is none, or if `name` has no dot behind its first byte.
     pub fn of_name(list: &[u8], name: &[u8]) -> Hint {
         let Some(dot) = name.iter().rposition(|byte| *byte == b'.').filter(|dot| *dot > 0) else { return Hint::None };
         let words = list.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
@@ -87,23 +94,24 @@ impl Hint {
     }
 }
 
-/// Whether a file in the zone is also stored in the store.
+/// Whether a file in the hot zone is also stored in the store, on the data device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keeping {
-    /// The file is stored in both: the zone has a copy.
+    /// The file is stored in both: the blocks in the zone are a copy.
     Copies,
-    /// The file is stored only in the zone, as long as the zone is on two up-to-date devices; else in both.
+    /// The file is stored only in the zone, as long as at least two up-to-date copies of the metadata area mirror the
+    /// zone. Otherwise it is stored in both.
     Alone,
 }
 
 impl Keeping {
-    /// Name of the option of `mkfs` and mount that selects a variant.
+    /// Key of the option of `mkfs` and mount that selects a [`Keeping`].
     pub const OPTION: &str = "hot_files";
 
-    /// Returns the variant for a value of the option; without a value it is [`Keeping::Copies`].
+    /// Returns the variant for a value of the option: `copies` or `alone`. Without a value it is [`Keeping::Copies`].
     ///
     /// # Errors
-    /// The value is unknown.
+    /// Any other value; the text is a message for the user.
     pub fn named(value: Option<&str>) -> Result<Keeping, String> {
         match value {
             None | Some("copies") => Ok(Keeping::Copies),
@@ -113,78 +121,82 @@ impl Keeping {
     }
 }
 
-/// Counts of events in the zone since the mount.
+/// Counts of events in the hot zone since the mount. A piece is a part of one read, of at most
+/// [`Bounds::piece_blocks`](crate::core::Bounds::piece_blocks) blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
-    /// Number of pieces of files that were read from the zone.
+    /// Number of pieces of files that were read from the zone, from a copy or from a file stored only there.
     pub hits: u64,
-    /// Number of pieces of files that were read from the store.
+    /// Number of pieces of files that were read and are not in the zone.
     pub misses: u64,
-    /// Number of times that a file came into the zone: copied or moved there, or written there as its only contents.
+    /// Number of times that a file came into the zone: copied or moved there, or written only there.
     pub came_in: u64,
-    /// Number of times that a file left the zone, for any reason.
+    /// Number of times that a file left the zone, for any reason: evicted, changed, removed or damaged.
     pub went_out: u64,
-    /// Blocks of the zone that did not match their checksum on some device and were read from another device or the
-    /// store.
+    /// Number of times that a read found damage on some device of the zone: once for each piece of a copy, and once for
+    /// each block of a file stored only in the zone.
     pub damaged: u64,
 }
 
-/// Status of the zone.
+/// Status of the hot zone.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct HotStatus {
     /// Number of blocks of 4 KiB in the zone; 0 if there is no zone.
     pub blocks: u64,
-    /// Number of blocks of the zone that hold files or are about to be freed.
+    /// Number of blocks of the zone that are not free: they hold files, are being written, or are about to be freed.
     pub used: u64,
-    /// Number of files in the zone.
+    /// Number of files in the zone: files with a copy there, and files stored only there.
     pub files: u64,
-    /// Number of files in the zone that are stored nowhere else.
+    /// Number of files that are stored only in the zone, without blocks in the store.
     pub alone_files: u64,
-    /// Number of blocks of the files that are stored only in the zone.
+    /// Number of blocks of 4 KiB in the zone that are stored nowhere else.
     pub alone_blocks: u64,
-    /// Counts of events since the mount.
+    /// Counts of events in the zone since the mount.
     pub counters: Counters,
 }
 
-/// Limits of the zone, except its size.
+/// Limits of the hot zone, except for its size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Largest number of files with known heat, of files that wait for promotion, and of files whose hint changed.
+    /// Maximum number of files with known heat; also of files that wait for promotion, and of files whose hint changed.
+    /// Each has this limit.
     pub files: usize,
-    /// Nanoseconds in which heat halves.
+    /// Half-life of heat, in nanoseconds.
     pub half_ns: u64,
-    /// Largest number of blocks of a small file: it is promoted as soon as it is written, if there is room.
+    /// Maximum number of blocks of 4 KiB of a small file. A small file is promoted as soon as it is written, if free
+    /// blocks suffice.
     pub small_blocks: u64,
 }
 
-/// File that is in the zone, or may be promoted.
+/// File that is in the hot zone, or may be promoted to it, with the properties that decide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Candidate {
-    /// Inode of the file.
+    /// Inode number of the file.
     pub inode: Inode,
-    /// Blocks of the file.
+    /// Number of stored blocks of the file, of 4 KiB; holes are not counted.
     pub blocks: u64,
-    /// User's hint for the file.
+    /// Hint that applies to the file.
     pub hint: Hint,
 }
 
-/// Decision about a file that may be promoted.
+/// Decision of [`HotZone::judge`] about a file that may be promoted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The file fits into free blocks.
+    /// The file is promoted to free blocks; nothing is evicted.
     Fits,
-    /// The file fits into one part once the files `colder` are evicted.
+    /// The file is promoted into one part once the files `colder` are evicted and their blocks are free.
     Push {
-        /// Number of the part.
+        /// Number of the part, counted from 0.
         part: usize,
-        /// Files to evict from the part.
+        /// Files to evict from the part, the coldest first. Empty if blocks of earlier evictions suffice once they are
+        /// free.
         colder: Vec<Inode>,
     },
     /// The file is not promoted.
     Stays,
 }
 
-/// State of the hot zone.
+/// State of the hot zone in memory: its free blocks, the heat of files, and the queues of files to be judged.
 pub struct HotZone {
     limits: Limits,
     rooms: FreeExtentsOfParts,
@@ -195,14 +207,15 @@ pub struct HotZone {
     copying: BTreeSet<Inode>,
     /// Whether all files in the zone must be judged again.
     is_reviewed: bool,
-    /// Blocks of files that are stored only in the zone.
+    /// Number of blocks of files that are stored only in the zone. The owner of the zone keeps this number.
     pub alone_blocks: u64,
-    /// Counts of events since the mount.
+    /// Counts of events since the mount. The owner of the zone keeps them.
     pub counters: Counters,
 }
 
 impl HotZone {
-    /// Returns a zone of parts with these numbers of blocks, all of them free.
+    /// Returns a hot zone with one part for each entry of `parts`, the number of its blocks of 4 KiB. All blocks are
+    /// free, and all parts are open.
     pub fn new(parts: &[u64], limits: Limits) -> HotZone {
         let heat = Heat::new(limits.files, limits.half_ns);
         HotZone {
@@ -219,23 +232,28 @@ impl HotZone {
         }
     }
 
-    /// Returns the number of blocks of the zone.
+    /// Returns the number of blocks of 4 KiB of all parts of the zone, used and free ones.
     pub fn blocks(&self) -> u64 {
         self.rooms.blocks()
     }
 
-    /// Returns the number of parts of the zone: one in the metadata area, or one for each drive of an array that gives
+    /// Returns the number of parts of the zone: 1 in the metadata area, or one for each drive of an array that gives
     /// blocks to the zone; 0 if there is no zone.
     pub fn parts(&self) -> usize {
         self.rooms.count()
     }
 
-    /// Returns the number, counted from 0, of the part of the zone that holds block `block`.
+    /// Returns the number, counted from 0, of the part that holds block `block`. Blocks are numbered through all parts.
+    /// For a block behind the end of the zone it is the last part.
     pub fn part_of(&self, block: u64) -> usize {
         self.rooms.part_of(block)
     }
 
-    /// Sets whether files are promoted into part `number`. Closing a part also cancels all copies in progress.
+    /// Sets whether blocks of part `number` may be allocated, so that files are promoted into it. Closing a part also
+    /// cancels the copies in progress to all parts.
+    ///
+    /// # Panics
+    /// There is no part `number`.
     pub fn set_open(&mut self, number: usize, is_open: bool) {
         self.rooms.set_open(number, is_open);
         if !is_open {
@@ -243,86 +261,97 @@ impl HotZone {
         }
     }
 
-    /// Returns whether files can be promoted into some part.
+    /// Returns whether at least one part is open, so that files can be promoted.
     pub fn is_open(&self) -> bool {
         self.rooms.largest() > 0
     }
 
-    /// Returns the number of blocks that hold files or are about to be freed.
+    /// Returns the number of blocks of the whole zone that are not free: they hold files, are being written, or are
+    /// about to be freed.
     pub fn used(&self) -> u64 {
         self.rooms.used(None)
     }
 
-    /// Returns the number of blocks in part `number` that hold files or are about to be freed.
+    /// Returns the number of blocks in part `number` that are not free; 0 if there is no such part.
     pub fn used_in(&self, number: usize) -> u64 {
         self.rooms.used(Some(number))
     }
 
-    /// Takes the blocks of an extent that the metadata place in the zone, during the mount.
+    /// Marks the blocks of an extent as used, during the mount: the metadata name them as a file's blocks in the zone.
+    /// The extent's `start` is a block of the zone.
     ///
     /// # Errors
-    /// The blocks are not in the zone, or are taken; the error says why.
+    /// The blocks are not all in one part, or one of them is used already. The text is a message for the user.
     pub fn claim(&mut self, extent: &Extent) -> Result<(), String> {
         self.rooms.claim(BlockRun { start: extent.start, blocks: u64::from(extent.blocks) })
     }
 
-    /// Takes `blocks` of one part, in as few runs as possible; `None` if no open part has so many free.
+    /// Allocates `blocks` blocks in the open part with the most free blocks: one run if there is one long enough,
+    /// otherwise the longest runs first. Returns `None` if the part has too few free blocks, or if `blocks` is 0.
     pub fn take(&mut self, blocks: u64) -> Option<Vec<BlockRun>> {
         self.rooms.take(blocks)
     }
 
-    /// Frees a run.
+    /// Frees a run of blocks that were allocated or claimed.
+    ///
+    /// # Panics
+    /// Blocks of the run are free already, or there is no part.
     pub fn free(&mut self, run: BlockRun) {
         self.rooms.free(run);
     }
 
-    /// Adds a read of the blocks `first` to before `end` of a file to its heat.
+    /// Counts a read of the blocks `first` up to, and without, `end` of a file for the heat of the file at time
+    /// `now_ns`. A read that continues where the file's last read ended adds no heat.
     pub fn touch(&mut self, inode: Inode, (first, end): (u64, u64), now_ns: u64) {
         self.heat.touch(inode, (first, end), now_ns);
     }
 
-    /// Returns the hottest `count` files with their heat, for a checkpoint.
+    /// Returns the `count` hottest files at time `now_ns` with their heat, the hottest first, in [`ACCESS_UNITS`] per
+    /// access. Files without heat are left out.
     pub fn hottest(&self, count: usize, now_ns: u64) -> Vec<(Inode, u32)> {
         self.heat.hottest(count.min(self.limits.files), now_ns)
     }
 
-    /// Sets the heat of a file to the value that a checkpoint stored.
+    /// Sets the heat of a file at time `now_ns` to `units`, a value of [`HotZone::hottest`] that a checkpoint stored.
+    /// Does nothing if the heat of as many files as possible is known already.
     pub fn warm(&mut self, inode: Inode, units: u32, now_ns: u64) {
         self.heat.warm(inode, units, now_ns);
     }
 
-    /// Removes a file from the heat table and the promotion queue.
+    /// Removes a file from the table of heat and from the queue for promotion, because the file was removed.
     pub fn forget(&mut self, inode: Inode) {
         self.heat.forget(inode);
         self.wanted.remove(&inode);
     }
 
-    /// Queues a file for promotion. Returns whether it was added: it was not queued, and the queue was not full.
+    /// Queues a file for promotion. Returns whether it was added: false if it was queued already or the queue is full.
     pub fn want(&mut self, inode: Inode) -> bool {
         self.wanted.len() < self.limits.files.max(1) && self.wanted.insert(inode)
     }
 
-    /// Takes up to `count` files from the promotion queue.
+    /// Removes and returns up to `count` files from the queue for promotion, in ascending order of inode numbers.
     pub fn take_wanted(&mut self, count: usize) -> Vec<Inode> {
         let taken: Vec<Inode> = self.wanted.iter().take(count).copied().collect();
         taken.iter().for_each(|inode| _ = self.wanted.remove(inode));
         taken
     }
 
-    /// Marks a file whose copy was found damaged: the copy is to be dropped, and the file promoted anew.
+    /// Notes that contents of a file in the zone were found damaged. A background task takes the file with
+    /// [`HotZone::take_suspects`].
     pub fn suspect(&mut self, inode: Inode) {
         self.suspects.insert(inode);
     }
 
-    /// Takes the files whose copies were found damaged, and queues them for promotion.
+    /// Removes and returns the files whose contents in the zone were found damaged. They are also queued for promotion,
+    /// as far as that queue has room.
     pub fn take_suspects(&mut self) -> BTreeSet<Inode> {
         let suspects = std::mem::take(&mut self.suspects);
         suspects.iter().for_each(|inode| _ = self.want(*inode));
         suspects
     }
 
-    /// Queues a file or directory whose hint has changed, to be judged again. Returns whether it is in the queue: a
-    /// full queue takes only [`EVERY_FILE`].
+    /// Queues a file, or a directory for its files, whose hint has changed, to be judged again. Returns whether it is
+    /// in the queue, newly or from before. A full queue takes only [`EVERY_FILE`].
     pub fn rehint(&mut self, inode: Inode) -> bool {
         let has_room = inode == EVERY_FILE || self.rehinted.len() < self.limits.files.max(1);
         if has_room {
@@ -331,32 +360,34 @@ impl HotZone {
         has_room || self.rehinted.contains(&inode)
     }
 
-    /// Takes one file from the queue of changed hints.
+    /// Removes and returns the lowest number from the queue of changed hints: a file, a directory or [`EVERY_FILE`].
     pub fn take_rehinted(&mut self) -> Option<Inode> {
         self.rehinted.pop_first()
     }
 
-    /// Marks all files in the zone to be judged again.
+    /// Marks all files in the zone to be judged again. The mark stays until [`HotZone::take_review`].
     pub fn ask_review(&mut self) {
         self.is_reviewed = true;
     }
 
-    /// Returns whether a review of all files was requested, and clears the request.
+    /// Returns whether the files in the zone are marked to be judged again, and clears the mark.
     pub fn take_review(&mut self) -> bool {
         std::mem::take(&mut self.is_reviewed)
     }
 
-    /// Records that a copy of a file is started.
+    /// Notes that a copy of file `inode` to the zone was started.
     pub fn begin_copy(&mut self, inode: Inode) {
         self.copying.insert(inode);
     }
 
-    /// Cancels the copy of a file in progress, because the file changes or the copying failed.
+    /// Cancels the copy of file `inode` to the zone, if one is in progress: the file has changed, or the copying
+    /// failed.
     pub fn give_up_copy(&mut self, inode: Inode) {
         self.copying.remove(&inode);
     }
 
-    /// Ends the copy of a file. Returns whether it is valid: it was not cancelled since it was started.
+    /// Ends the copy of file `inode` to the zone. Returns whether the copy is valid, that is, was not cancelled since
+    /// [`HotZone::begin_copy`].
     pub fn end_copy(&mut self, inode: Inode) -> bool {
         self.copying.remove(&inode)
     }
@@ -370,17 +401,22 @@ impl HotZone {
         }
     }
 
-    /// Returns whether a file may be in the zone at all, by its size and hint.
+    /// Returns whether a file may be in the zone by its size and hint. It must not be empty, nor have [`Hint::Never`].
+    /// It must be at most a quarter of the largest open part, or a small file that fits into that part.
     pub fn may_hold(&self, of: &Candidate) -> bool {
         let largest = self.rooms.largest();
         let most = (largest / SHARE).max(self.limits.small_blocks).min(largest);
         of.blocks > 0 && of.blocks <= most && of.hint != Hint::Never
     }
 
-    /// Decides whether `of` is promoted. `leaving` is, by part, the number of blocks of evicted files that will be free
-    /// soon and are not promised to another file. `inside` lists the files in the zone, each with its part, and is
-    /// called only if some of them might have to be evicted. More of the coldest files are evicted than necessary, up
-    /// to a small share of the part, so that evictions are decided seldom.
+    /// Decides whether file `of`, which is not in the zone, is promoted at time `now_ns`. If free blocks suffice, a
+    /// file is promoted that is small, has [`Hint::Always`], or has a heat of at least two accesses. Otherwise only a
+    /// file of the latter two kinds is promoted, in place of files that are colder per block.
+    ///
+    /// `leaving` is, by part, the number of blocks of evicted files that will be free soon and are not promised to
+    /// another file. `inside` returns the files in the zone, each with its part; it is called only if some of them may
+    /// have to be evicted. To make evictions rare, more of the coldest files are evicted than necessary, up to 1/32 of
+    /// the part.
     pub fn judge(
         &self,
         of: &Candidate,

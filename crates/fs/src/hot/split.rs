@@ -3,8 +3,9 @@
 
 use crate::format::hot_part::HotPart;
 
-/// Divides `blocks` evenly among the drives, as far as each has `rooms` for them. Drives that give none have no part.
-/// `None` if all drives together have too few.
+/// Divides a hot zone of `blocks` blocks among the drives of an array, as evenly as possible. `rooms` is the number of
+/// blocks that each drive can give, by drive number. Returns the parts in the order of the drives, without drives that
+/// give nothing. Returns `None` if all drives together can give too few.
 pub fn split(blocks: u64, rooms: &[u64]) -> Option<Vec<HotPart>> {
     let mut order: Vec<usize> = (0..rooms.len()).collect();
     order.sort_by_key(|&drive| (rooms[drive], drive));

@@ -22,23 +22,25 @@ use crate::journal::mirror::Mirror;
 const MAGIC: u32 = 0x6b68_6349; // "Ichk"
 const HEAD_BYTES: usize = 40;
 const HEADER: u32 = u32::MAX;
-/// Approximate number of bytes of changes in a chunk.
+/// Number of bytes of encoded changes, 256 KiB, from which on a chunk is written. Its last change may exceed that
+/// number.
 pub const CHUNK_BYTES: usize = 256 << 10;
 
 /// Contents of the header of a checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// Number of the checkpoint; the larger of two is the newer.
+    /// Number of the checkpoint. Each checkpoint has a number one higher than the one before it.
     pub number: u64,
-    /// Place in the log at which replay continues from the checkpoint.
+    /// Place of the first frame of the log that replay must read after the checkpoint was loaded.
     pub place: LogPlace,
-    /// Number of chunks.
+    /// Number of chunks that follow the header.
     pub chunks: u32,
-    /// Approximate number of files, for a display of progress.
+    /// Approximate number of files and directories in the checkpoint, for a display of progress.
     pub files: u64,
 }
 
-/// Writer of a checkpoint to one slot.
+/// Writer of one checkpoint to one slot: first the chunks with [`Writer::add`] and [`Writer::finish`], then the header
+/// with [`Writer::validate`].
 pub struct Writer {
     area: Mirror,
     uuid: u128,
@@ -49,16 +51,17 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Returns a writer of checkpoint `number`, from which replay of the log continues at `place`.
+    /// Returns a writer of checkpoint `number` of file system `uuid`, from which replay of the log continues at
+    /// `place`. `slot` is the first block of the slot in `area`, and its number of blocks. Nothing is written yet.
     pub fn new(area: Mirror, uuid: u128, slot: (u64, u64), number: u64, place: LogPlace) -> Writer {
         let header = Header { number, place, chunks: 0, files: 0 };
         Writer { area, uuid, slot, header, next_block: 1, changes: Encoder::default() }
     }
 
-    /// Adds `changes`, and writes each chunk that is full.
+    /// Adds `changes` to the checkpoint. Writes a chunk whenever [`CHUNK_BYTES`] of encoded changes have accumulated.
     ///
     /// # Errors
-    /// The slot is too small, or the write failed.
+    /// [`FsError::NoMetadataSpace`] if the slot is too small, or the error of the write.
     pub async fn add(&mut self, changes: &[Change]) -> Result<(), FsError> {
         for change in changes {
             change.encode(&mut self.changes);
@@ -82,7 +85,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the last chunk. Then only the header is missing; nothing is durable before a flush.
+    /// Writes the remaining changes as the last chunk, if there are any, and sets the number of files for the header.
+    /// The chunks are durable only after a flush of the area.
+    ///
+    /// # Errors
+    /// [`FsError::NoMetadataSpace`] if the slot is too small, or the error of the write.
     pub async fn finish(&mut self, files: u64) -> Result<(), FsError> {
         self.header.files = files;
         if self.changes.bytes.is_empty() {
@@ -91,8 +98,11 @@ impl Writer {
         self.write_chunk().await
     }
 
-    /// Writes the header and makes it durable, so that the checkpoint is valid. Everything else must be durable
-    /// already.
+    /// Writes the header and flushes the area, which makes the checkpoint valid. Before the call, all chunks must be
+    /// durable, and all records whose changes the checkpoint may include.
+    ///
+    /// # Errors
+    /// The write or the flush failed.
     pub async fn validate(self) -> Result<Header, FsError> {
         let mut contents = Encoder::default();
         contents.u64(self.header.place.block);
@@ -106,7 +116,8 @@ impl Writer {
     }
 }
 
-/// Returns the largest number of blocks that a checkpoint with `bytes` of changes takes.
+/// Returns an upper bound of the number of blocks of 4 KiB, header included, of a checkpoint with `bytes` bytes of
+/// encoded changes.
 pub fn blocks_for(bytes: u64) -> u64 {
     let chunks = bytes.div_ceil(CHUNK_BYTES as u64) + 1;
     // Each chunk may exceed its size a little, has a header, and ends within a block.
@@ -159,8 +170,9 @@ fn contents_of(piece: &[u8]) -> &[u8] {
     &piece[HEAD_BYTES..HEAD_BYTES + length]
 }
 
-/// Reads the header of the checkpoint in `slot`, if there is one. Copies with an earlier header, after a power cut, are
-/// overwritten with this one.
+/// Reads the header of the checkpoint in `slot`: its first block and number of blocks in `area`. Returns `None` if no
+/// copy of the area has an intact header of file system `uuid` there. If copies differ, the header with the highest
+/// number is returned, and the other copies are overwritten with it, unless the area is read-only.
 pub async fn read_header(area: &Mirror, uuid: u128, slot: (u64, u64)) -> Option<Header> {
     let end = slot.0 + slot.1;
     let read = async |copy: &Area| read_piece(copy, uuid, slot.0, end, HEADER).await;
@@ -171,10 +183,11 @@ pub async fn read_header(area: &Mirror, uuid: u128, slot: (u64, u64)) -> Option<
     Some(Header { number: checkpoint_of(&piece), place, chunks, files })
 }
 
-/// Reads checkpoint `header` in `slot` and passes its changes to `see`, in order.
+/// Reads the chunks of checkpoint `header` in `slot` and passes their changes to `see`, in order. Copies of `area` that
+/// were found damaged before an intact one are repaired, unless the area is read-only.
 ///
 /// # Errors
-/// A chunk is damaged on all copies.
+/// A chunk is intact on no copy, or its changes cannot be decoded. Earlier changes were passed to `see` by then.
 pub async fn load(
     area: &Mirror,
     uuid: u128,

@@ -42,7 +42,7 @@ const AHEAD_PAGES: u64 = 64;
 
 /// Low bits of a stamp: the number of page writes since the mount. The other bits are the generation of the mount.
 const STAMP_WRITES_BITS: u32 = 36;
-/// Number of generations that a stamp can hold: one more than the largest.
+/// Number of generations of the metadata that a stamp can hold, 2²⁸. Valid generations are below this number.
 pub const STAMP_GENERATIONS: u64 = 1 << (u64::BITS - STAMP_WRITES_BITS);
 
 struct Page {
@@ -66,7 +66,7 @@ impl Page {
     }
 }
 
-/// Table of checksums.
+/// Table with the CRC-32C of each block of 4 KiB of the data device, on the metadata area, with a cache of its pages.
 pub struct Checksums {
     area: Mirror,
     first: u64,
@@ -93,18 +93,19 @@ enum Found {
     Whole(u64),
 }
 
-/// Returns the checksum of a block.
+/// Returns the CRC-32C of the bytes, usually a block of 4 KiB.
 pub fn of_block(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
 impl Checksums {
-    /// Returns the number of blocks of a table for `blocks` of data.
+    /// Returns the number of blocks of 4 KiB that a table of checksums for `blocks` blocks of data takes.
     pub fn blocks_for(blocks: u64) -> u64 {
         blocks.div_ceil(PAGE_SUMS)
     }
 
-    /// Returns the table in `pages_on_medium` blocks of `area`, from `first` on.
+    /// Returns the table in `pages_on_medium` blocks of `area`, from block `first` on. At most `pages_max` pages are
+    /// cached in memory, but at least 1. Nothing is read yet.
     pub fn new(area: Mirror, (first, pages_on_medium): (u64, u64), pages_max: usize) -> Checksums {
         let pages_max = pages_max.max(1);
         Checksums {
@@ -125,7 +126,14 @@ impl Checksums {
         (self.area.generation() << STAMP_WRITES_BITS) + self.writes.get()
     }
 
-    /// Returns the checksums of `blocks` from `block` on.
+    /// Returns the checksums of `blocks` blocks of the data device, from block `block` on, in order. They are undefined
+    /// for blocks that no file uses.
+    ///
+    /// # Errors
+    /// A page is unreadable or damaged on all copies of the metadata.
+    ///
+    /// # Panics
+    /// A block is behind the end of the table.
     pub async fn get(&self, block: u64, blocks: u64) -> Result<Vec<u32>, FsError> {
         let mut sums = Vec::with_capacity(blocks as usize);
         let (mut next, end) = (block, block + blocks);
@@ -143,13 +151,22 @@ impl Checksums {
         Ok(sums)
     }
 
-    /// Sets the checksums of the blocks from `block` on.
+    /// Sets the checksums of consecutive blocks of the data device, from block `block` on, in memory. They reach the
+    /// medium when their page is evicted, or with [`Checksums::write_back`].
+    ///
+    /// # Errors
+    /// A page must be read and is unreadable or damaged on all copies, or an evicted page cannot be written. Earlier
+    /// checksums are set by then.
+    ///
+    /// # Panics
+    /// A block is behind the end of the table.
     pub async fn set(&self, block: u64, sums: &[u32]) -> Result<(), FsError> {
         self.set_within(BlockRun { start: block, blocks: sums.len() as u64 }, block, sums).await
     }
 
-    /// Like [`Checksums::set`], where `fresh` is a run that no file uses yet, so its old checksums are undefined. All
-    /// checksums of `fresh` must be set, in order.
+    /// Like [`Checksums::set`]; `block` and the blocks behind it lie in `fresh`, a run that no file uses yet. A page
+    /// that `fresh` covers as a whole is not read, as its old checksums are undefined. So the caller must set all
+    /// checksums of `fresh`, in order, in one or several calls.
     pub async fn set_within(&self, fresh: BlockRun, block: u64, sums: &[u32]) -> Result<(), FsError> {
         let (mut next, mut left) = (block, sums);
         while let Some((sum, rest)) = left.split_first() {
@@ -182,14 +199,19 @@ impl Checksums {
         self.pages.borrow_mut().entry(number).or_insert_with(blank);
     }
 
-    /// Sets whether a page that fails its checksum may have been torn by a power cut.
+    /// Sets whether a power cut may have torn pages, that is, whether the last unmount was not clean. If so,
+    /// [`Checksums::scrub`] does not count pages as damaged that only fail their own checksum.
     pub fn may_be_torn(&self, may_be: bool) {
         self.tears.set(may_be);
     }
 
-    /// Reads every page of every copy of the metadata. Returns the number of pages that are damaged on some copy, or
-    /// lack a write that affects blocks reported by `live`. If `repairs` is set, pages that differ are written with the
-    /// next checkpoint, with the contents of the newest copy.
+    /// Reads every page of every current copy of the metadata. Returns the number of pages that are damaged on some
+    /// copy, or whose copies differ in a checksum of a block that a file uses. `live` returns the runs of such blocks
+    /// within a given run. If `repairs` is set, pages that are damaged or differ are marked, and the next checkpoint
+    /// writes the newest version to all copies.
+    ///
+    /// # Errors
+    /// With `repairs`: a page is unreadable or damaged on all copies.
     pub async fn scrub(&self, repairs: bool, live: impl Fn(BlockRun) -> Vec<BlockRun>) -> Result<u64, FsError> {
         let (mut next, mut damaged, mut different) = (0, 0, Vec::new());
         loop {
@@ -254,7 +276,10 @@ impl Checksums {
         })
     }
 
-    /// Writes all dirty pages. They are durable after a flush of the area.
+    /// Writes all changed pages to all copies of the metadata. They are durable after a flush of the area.
+    ///
+    /// # Errors
+    /// A write fails on all copies. The page stays marked as changed.
     pub async fn write_back(&self) -> Result<(), FsError> {
         let dirty: Vec<u64> = self.pages.borrow().iter().filter(|(_, page)| page.is_dirty).map(|(at, _)| *at).collect();
         for page in dirty {

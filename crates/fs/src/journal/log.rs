@@ -31,21 +31,21 @@ const KEPT_BACK: u64 = 4;
 /// Blocks in one read of the search for later frames.
 const SCAN_BLOCKS: u64 = 64;
 
-/// Record as decoded from the log.
+/// Record as decoded from the log: the changes that one operation made together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
     /// Time at which the record was made, in nanoseconds since 1970.
     pub time_ns: i64,
-    /// Changes of the namespace.
+    /// Changes of the namespace, in the order in which they are applied.
     pub changes: Vec<Change>,
 }
 
-/// Place in the log: the block at which a frame begins, and the number of the frame.
+/// Place in the log: the block of the ring at which a frame begins, and the number of that frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogPlace {
-    /// Block of the ring.
+    /// Block at which the frame begins: a block of 4 KiB, counted from 0 at the start of the ring.
     pub block: u64,
-    /// Number of the frame.
+    /// Number of the frame: one more than that of the frame before it, for the whole life of the file system.
     pub frame: u64,
 }
 
@@ -70,7 +70,7 @@ struct State {
     refused: Option<FsError>,
 }
 
-/// Log of a file system.
+/// Log of a file system: a ring of blocks with frames of records, and the records that wait to be written to it.
 pub struct Log {
     area: Mirror,
     uuid: u128,
@@ -79,18 +79,19 @@ pub struct Log {
     state: RefCell<State>,
     /// Lock of the commit in progress.
     lock: Mutex,
-    /// Occurs when records became durable, or the log failed.
+    /// Signal that occurs when a frame became durable, or the log failed.
     pub committed: Signal,
-    /// Occurs when a checkpoint is needed to make room.
+    /// Signal that occurs when a checkpoint is needed, because no more than a quarter of the ring is free or a frame
+    /// does not fit.
     pub is_short: Signal,
-    /// Occurs when room was made, or no checkpoint could be taken.
+    /// Signal that occurs when frames were freed, a checkpoint failed, or the log failed.
     pub has_room: Signal,
     frames: Cell<u64>,
 }
 
 impl Log {
-    /// Returns the log in `blocks` of `area` from `first` on. Its next frame goes to `head`, and its frames from `tail`
-    /// on are needed.
+    /// Returns the log in `blocks` blocks of `area`, from block `first` on. The next frame goes to `head`. Frames from
+    /// `tail` on are needed until [`Log::release`]; `tail` equals `head` if there are none. Nothing is read or written.
     pub fn new(area: Mirror, uuid: u128, (first, blocks): (u64, u64), tail: LogPlace, head: LogPlace) -> Log {
         let used = if head.frame == tail.frame { 0 } else { distance(tail.block, head.block, blocks) };
         let state = State {
@@ -119,7 +120,8 @@ impl Log {
         }
     }
 
-    /// Appends a record to the pending ones, and returns its number for [`Log::commit`].
+    /// Adds a record with time `time_ns`, in nanoseconds since 1970, to the pending records in memory. Returns the
+    /// record's number, counted from 1 since the mount. The record is durable after [`Log::commit`] of that number.
     pub fn append(&self, time_ns: i64, changes: &[Change]) -> u64 {
         let mut encoder = Encoder::default();
         encoder.u32(0);
@@ -134,50 +136,54 @@ impl Log {
         state.made
     }
 
-    /// Returns the largest number of bytes of changes of a record that fits into a frame of the usual size.
+    /// Returns the largest size, in bytes, of the encoded changes of a record that fits into a frame of the usual size:
+    /// an eighth of the ring. A larger record gets a larger frame.
     pub fn record_bytes_max(&self) -> u64 {
         frame_blocks_max(self.blocks) * BLOCK_BYTES as u64 - (HEAD_BYTES + RECORD_HEAD_BYTES) as u64
     }
 
-    /// Returns the number of the last record made.
+    /// Returns the number of the last record appended since the mount, pending or durable; 0 if there is none.
     pub fn made(&self) -> u64 {
         self.state.borrow().made
     }
 
-    /// Returns how many records are durable: those with numbers up to the returned one.
+    /// Returns the number of the last durable record; all records before it are durable, too. 0 if no record became
+    /// durable since the mount.
     pub fn durable(&self) -> u64 {
         self.state.borrow().durable
     }
 
-    /// Returns the bytes of records that are in no frame yet.
+    /// Returns the size, in bytes, of the encoded records that are not in a frame yet.
     pub fn pending_bytes(&self) -> usize {
         self.state.borrow().pending_bytes
     }
 
-    /// Returns the number of frames written since this log was opened, that is, since the mount.
+    /// Returns the number of frames that became durable since this log was opened, that is, since the mount.
     pub fn frames(&self) -> u64 {
         self.frames.get()
     }
 
-    /// Returns the place of the next frame. It is the place of a checkpoint that begins now: records that are pending
-    /// now go to frames from there on.
+    /// Returns the place of the next frame to be written, provided it fits before the end of the ring; otherwise it
+    /// goes to block 0. A checkpoint that begins now records this place: replay continues there, and finds the records
+    /// that are pending now.
     pub fn head(&self) -> LogPlace {
         self.state.borrow().head
     }
 
-    /// Returns the number of the next frame: all frames before it are durable.
+    /// Returns the number of the next frame to be written. All frames with lower numbers are durable.
     pub fn durable_frame(&self) -> u64 {
         self.head().frame
     }
 
-    /// Returns the number of used blocks, including those for pending records, and the number of blocks of the ring.
+    /// Returns the number of blocks in use, including those for pending records, and the number of all blocks of the
+    /// ring. Blocks have 4 KiB.
     pub fn fill(&self) -> (u64, u64) {
         let state = self.state.borrow();
         (state.used + blocks_for(state.pending_bytes), self.blocks)
     }
 
-    /// Returns whether an operation may make records now: a quarter of the ring is reserved for the commits that a
-    /// checkpoint needs (invariant 4).
+    /// Returns whether an operation may make records now: more than a quarter of the ring is free. That quarter is
+    /// reserved for the commits that a checkpoint needs (invariant 4).
     pub fn has_room_now(&self) -> bool {
         self.keeps_back(KEPT_BACK)
     }
@@ -188,10 +194,11 @@ impl Log {
         used + blocks / share < blocks
     }
 
-    /// Waits until an operation may make records.
+    /// Waits until more than a quarter of the ring is free, so that an operation may make records. Requests checkpoints
+    /// until then. Returns at once if the room is there.
     ///
     /// # Errors
-    /// No checkpoint that would make room can be taken, or the log failed.
+    /// A requested checkpoint failed, or the log failed ([`Log::check`]).
     pub async fn room(&self) -> Result<(), FsError> {
         while !self.has_room_now() {
             self.check()?;
@@ -201,8 +208,8 @@ impl Log {
     }
 
     /// Returns whether more than an eighth of the ring is free. If so, an operation that makes the next checkpoint
-    /// smaller, such as a deletion, may make records even if no checkpoint can be taken. It uses up to half of the
-    /// reserved quarter of the ring ([`Log::has_room_now`]).
+    /// smaller, such as a deletion, may make records even if no checkpoint can be taken. It then uses up to half of the
+    /// quarter of the ring that is reserved from other operations ([`Log::has_room_now`]).
     pub fn has_room_to_free(&self) -> bool {
         self.keeps_back(2 * KEPT_BACK)
     }
@@ -219,7 +226,8 @@ impl Log {
         state.refused.clone().filter(|_| state.refusals > refusals).map_or(Ok(()), Err)
     }
 
-    /// Reports that no checkpoint can be taken: the tasks that wait for room get `error`.
+    /// Reports that a checkpoint failed with `error`. The tasks that wait for a checkpoint in [`Log::room`] or
+    /// [`Log::commit`] get this error.
     pub fn refuse(&self, error: FsError) {
         let mut state = self.state.borrow_mut();
         (state.refusals, state.refused) = (state.refusals + 1, Some(error));
@@ -227,7 +235,8 @@ impl Log {
         self.has_room.give();
     }
 
-    /// Frees the frames before `place`.
+    /// Frees the frames before `place`, and wakes the tasks that wait for room. The caller has made a checkpoint
+    /// durable that contains the changes of these frames.
     pub fn release(&self, place: LogPlace) {
         let mut state = self.state.borrow_mut();
         state.tail = place.block;
@@ -237,16 +246,22 @@ impl Log {
         self.has_room.give();
     }
 
-    /// Returns the error after which the log cannot be written any more, if there was one.
+    /// Checks whether the log can still be written.
+    ///
+    /// # Errors
+    /// The error of the commit that failed. After it, no further record becomes durable until the next mount.
     pub fn check(&self) -> Result<(), FsError> {
         self.state.borrow().failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Waits until the records with numbers up to `record` are durable. `data` is flushed before every frame. If the
-    /// ring has no room for a frame, a checkpoint is requested and awaited.
+    /// Makes the records with numbers up to `record` durable: writes and flushes frames of pending records, in order.
+    /// `data` is flushed before every frame. If the ring has no room for a frame, requests a checkpoint and waits for
+    /// it. Returns at once if the records are durable already.
     ///
     /// # Errors
-    /// No checkpoint can be taken, and the records stay pending; or the log failed.
+    /// The requested checkpoint failed: the records stay pending, and a later attempt may succeed. Or a write or a
+    /// flush failed, now or earlier: the log has then failed for good ([`Log::check`]). A record that is too large for
+    /// the ring counts as such a failure.
     pub async fn commit(&self, record: u64, data: &Data) -> Result<(), FsError> {
         while !self.commit_what_fits(record, data).await? {
             self.next_checkpoint().await?;
@@ -254,7 +269,11 @@ impl Log {
         Ok(())
     }
 
-    /// Like [`Log::commit`], for a checkpoint, which cannot wait for itself: missing room is an error.
+    /// Like [`Log::commit`], but called by a checkpoint, which cannot wait for itself.
+    ///
+    /// # Errors
+    /// [`FsError::NoMetadataSpace`] if the ring has no room for a frame; the remaining records stay pending. Otherwise
+    /// as for [`Log::commit`].
     pub async fn commit_for_checkpoint(&self, record: u64, data: &Data) -> Result<(), FsError> {
         if self.commit_what_fits(record, data).await? { Ok(()) } else { Err(FsError::NoMetadataSpace) }
     }
@@ -369,7 +388,8 @@ impl Log {
     }
 }
 
-/// Returns the largest number of blocks of a frame in a ring of `blocks`, unless a single record is larger.
+/// Returns the usual maximum number of blocks of a frame in a ring of `blocks` blocks: an eighth, or 1 if the ring has
+/// fewer than 8 blocks. A single record that is larger gets a larger frame.
 pub const fn frame_blocks_max(blocks: u64) -> u64 {
     if blocks < FRAMES_MIN { 1 } else { blocks / FRAMES_MIN }
 }
@@ -383,19 +403,24 @@ fn distance(tail: u64, head: u64, blocks: u64) -> u64 {
     if head > tail { head - tail } else { blocks - tail + head }
 }
 
-/// Outcome of reading the log.
+/// Result of [`replay`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Replayed {
-    /// Place of the next frame.
+    /// Place behind the last frame that was read, where the next frame is to be written.
     pub head: LogPlace,
-    /// Number of an intact frame behind the first missing one, if there is one. Each frame is written only when the
-    /// frame before it is durable. So the missing frame was not torn by a power cut: it is damaged, and all that was
-    /// committed from there on is lost.
+    /// Number of an intact frame that is later than the first missing or damaged one, or `None` if none was found. Each
+    /// frame is written only when the frame before it is durable. So a power cut did not tear the missing frame: it is
+    /// damaged, and all records from there on are lost.
     pub behind_damage: Option<u64>,
 }
 
-/// Reads the log from `from` on and passes each record to `see`, in order. Frames behind a damaged one are searched for
-/// in the `sought` blocks behind the end.
+/// Reads the frames of the log from `from` on, and passes each record to `see`, in the order in which the records were
+/// made. Ends at the first frame that no copy of `area` has intact. The log is the ring of `blocks` blocks of `area`
+/// from block `first` on. From that end on, up to `sought` blocks are searched for a later intact frame. Copies of
+/// `area` that lack a frame are overwritten with it, unless the area is read-only.
+///
+/// # Errors
+/// An error of `see`, or a frame with a matching checksum whose records cannot be decoded.
 pub async fn replay(
     area: &Mirror,
     uuid: u128,

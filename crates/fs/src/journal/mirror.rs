@@ -33,19 +33,20 @@ use crate::format::superblock::{Member, Superblock, Witness};
 
 /// Blocks that are copied at once.
 const PIECE_BLOCKS: u64 = 256;
-/// Number of blocks at the start of the area that hold the superblock: the *labels* of a copy.
+/// Number of blocks of 4 KiB at the start of each copy of the area that hold its superblock. Each of these blocks, the
+/// *labels*, holds the whole superblock.
 pub const LABELS: u64 = 2;
 
-/// State of a copy.
+/// State of one copy of the metadata area.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// The copy is equal to the other current ones.
+    /// The copy is up to date: it is read and written, and equal to the other current copies.
     Current,
-    /// The copy is written, and older contents are being copied to it.
+    /// The copy lacks earlier writes, which are being copied to it. It gets all new writes, and is not read.
     Outdated,
-    /// The copy failed, and is neither read nor written.
+    /// A write or a flush of the copy failed. It is neither read nor written until the next mount.
     Lost,
-    /// Another copy has replaced this one.
+    /// A copy on another device has replaced this one. It is neither read nor written.
     Replaced,
 }
 
@@ -89,20 +90,21 @@ struct Inner {
     mistake: Cell<Option<Mistake>>,
 }
 
-/// Fault that tests inject.
+/// Fault of the mirror that tests of power cuts and lost writes inject.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mistake {
     /// Records are written before the contents of files in the hot zone are durable.
     FilesNotFlushed,
-    /// Contents of files are written only to the first copy.
+    /// Contents of files in the hot zone are written only to the first copy.
     OneCopyWritten,
-    /// A mount starts no generation.
+    /// A mount writes without starting a generation of the copies.
     GenerationNotBegun,
     /// Superblocks do not record how far the log and the checkpoints reach.
     NoWitness,
 }
 
-/// Metadata area on one or several devices. A clone is another handle of the same area.
+/// Metadata area, mirrored on one or several devices. A clone is another handle of the same area. Its blocks of 4 KiB
+/// are numbered from 0 on, equally on every device.
 #[derive(Clone)]
 pub struct Mirror(Rc<Inner>);
 
@@ -114,11 +116,13 @@ fn files_from(superblock: &Superblock) -> u64 {
 }
 
 impl Mirror {
-    /// Returns the area that `superblock` describes, on `devices`: number of the copy, device, and whether the copy is
-    /// up to date.
+    /// Returns the area that `superblock` describes. `devices` are its copies: for each the slot, the device, and
+    /// whether the copy is up to date. The slot is the index of the device, from 0, among the devices with metadata. If
+    /// `is_read_only`, copies that are not up to date are left out, and nothing is repaired. Nothing is read or
+    /// written.
     ///
     /// # Panics
-    /// No copy is up to date.
+    /// No copy is up to date, or the area exceeds a device.
     pub fn new(superblock: &Superblock, devices: Vec<(usize, Device, bool)>, is_read_only: bool) -> Mirror {
         let (place, files_from) = (superblock.layout.place, files_from(superblock));
         let copy = |(slot, device, is_current): (usize, Device, bool)| {
@@ -149,57 +153,60 @@ impl Mirror {
         }))
     }
 
-    /// Sets the fault that tests inject.
+    /// Sets the fault that tests inject; `None` injects none.
     pub fn make_mistake(&self, mistake: Option<Mistake>) {
         self.0.mistake.set(mistake);
     }
 
-    /// Returns the number of devices whose copy of the metadata area is up to date.
+    /// Returns the number of copies that are up to date.
     pub fn current_copies(&self) -> usize {
         self.0.copies.borrow().iter().filter(|copy| copy.state == State::Current).count()
     }
 
-    /// Returns the names of the devices with current copies, joined by "and".
+    /// Returns the names of the devices with current copies, joined by " and ", for messages.
     pub fn name(&self) -> String {
         let names: Vec<String> = self.current().iter().map(|(_, area)| area.device().name().to_string()).collect();
         names.join(" and ")
     }
 
-    /// Returns the device of the first current copy.
+    /// Returns the device of the current copy that comes first in the list given to [`Mirror::new`].
     pub fn device(&self) -> Device {
         self.current().first().expect("one copy is always current: invariant 3").1.device().clone()
     }
 
-    /// Returns, for each copy, the number of its device among those with metadata, the name of the device, and the
-    /// state of the copy.
+    /// Returns slot, device name and state of each copy, including lost and replaced ones. The slot is the index of the
+    /// device, from 0, among the devices with metadata.
     pub fn copies(&self) -> Vec<(usize, String, State)> {
         let copies = self.0.copies.borrow();
         copies.iter().map(|copy| (copy.slot, copy.area.device().name().to_string(), copy.state)).collect()
     }
 
-    /// Returns the devices of the current copies.
+    /// Returns the devices of the copies that are up to date.
     pub fn current_devices(&self) -> Vec<Device> {
         self.current().iter().map(|(_, area)| area.device().clone()).collect()
     }
 
-    /// Returns whether a copy on `device` is written: it is current or outdated.
+    /// Returns whether `device` has a copy that is written: one that is current or outdated.
     pub fn uses(&self, device: &Device) -> bool {
         let copies = self.0.copies.borrow();
         copies.iter().any(|copy| copy.state.is_written() && copy.area.device().is(device))
     }
 
-    /// Returns the generation of the current copies.
+    /// Returns the generation of the current copies. It grows at each mount for writing, and whenever the set of
+    /// current copies changes.
     pub fn generation(&self) -> u64 {
         self.0.superblock.borrow().standing.generation
     }
 
-    /// Returns how many blocks of current copies were to be overwritten with a better version from another copy, since
-    /// the mount. If a piece of the metadata is missing, damaged or older on a copy, all blocks of the piece count.
+    /// Returns how many blocks of 4 KiB of current copies were to be overwritten with a better version from another
+    /// copy, since the mount. If one block of a piece, such as a frame or a chunk, is missing, damaged or older on a
+    /// copy, all blocks of the piece count. Blocks count even if the write fails.
     pub fn mended_blocks(&self) -> u64 {
         self.0.mended_blocks.get()
     }
 
-    /// Returns the sums of the operations of all devices.
+    /// Returns the sums of the operations of the devices of all copies, lost and replaced ones included. Operations on
+    /// other parts of these devices count, too.
     pub fn traffic(&self) -> Traffic {
         let copies = self.0.copies.borrow();
         copies.iter().map(|copy| copy.area.device().traffic()).fold(Traffic::default(), |sum, one| sum.and(&one))
@@ -217,6 +224,10 @@ impl Mirror {
     }
 
     /// Reads `blocks` blocks of 4 KiB, from block `block` on, from the first current copy that can read all of them.
+    /// Contents are not checked.
+    ///
+    /// # Errors
+    /// No current copy can read all of the blocks.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         let mut fault = None;
         for (_, area) in self.current() {
@@ -228,8 +239,8 @@ impl Mirror {
         Err(fault.expect("one copy is always current: invariant 3"))
     }
 
-    /// Like [`Mirror::read`], but block by block if no copy can read all of them. Unreadable blocks are zeros, which
-    /// match no checksum.
+    /// Reads `blocks` blocks of 4 KiB, from block `block` on. If no current copy can read all of them, each block is
+    /// read from the first copy that can read it. A block that no copy can read becomes zeros, which match no checksum.
     pub async fn read_what_can_be(&self, block: u64, blocks: u64) -> Vec<u8> {
         if let Ok(bytes) = self.read(block, blocks).await {
             return bytes;
@@ -241,8 +252,8 @@ impl Mirror {
         bytes
     }
 
-    /// Reads `blocks` blocks of 4 KiB, from block `block` on, from every current copy. Returns those of the copies that
-    /// can read all of them.
+    /// Reads `blocks` blocks of 4 KiB, from block `block` on, from every current copy, one after the other. Returns the
+    /// bytes of each copy that can read all of the blocks; other copies are left out.
     pub async fn read_each(&self, block: u64, blocks: u64) -> Vec<Vec<u8>> {
         let mut each = Vec::new();
         for (_, area) in self.current() {
@@ -251,8 +262,8 @@ impl Mirror {
         each
     }
 
-    /// Reads `blocks` blocks of 4 KiB, from block `block` on, from all current copies at once; `None` for a copy that
-    /// cannot read all of them.
+    /// Reads `blocks` blocks of 4 KiB, from block `block` on, from all current copies at once. Returns one entry for
+    /// each copy, `None` for a copy that cannot read all of the blocks.
     pub async fn read_copies(&self, block: u64, blocks: u64) -> Vec<Option<Vec<u8>>> {
         let areas = self.current();
         let reads = areas.iter().map(|(_, area)| {
@@ -261,15 +272,16 @@ impl Mirror {
         join_all(reads).await
     }
 
-    /// Returns the first block from `block` on that may hold something other than zeros on some copy, or the end of the
-    /// area.
+    /// Returns the first block from `block` on that may hold something other than zeros on a current or outdated copy,
+    /// or the end of the area.
     pub fn next_data(&self, block: u64) -> u64 {
         let copies = self.in_state(State::is_written);
         copies.iter().map(|(_, area)| area.next_data(block)).min().unwrap_or(block)
     }
 
-    /// Returns which of `blocks` from `block` on are damaged on some current copy: they are unreadable, or `is_right`
-    /// returns false. The returned numbers, and those passed to `is_right`, are counted from `block`.
+    /// Returns which of the `blocks` blocks from `block` on are damaged on at least one current copy: they are
+    /// unreadable, or `is_right` returns false for their contents. The returned numbers, and those passed to
+    /// `is_right`, count from 0 at `block`. The result is in ascending order without repetition.
     pub async fn damaged_blocks(&self, block: u64, blocks: u64, is_right: impl Fn(u64, &[u8]) -> bool) -> Vec<u64> {
         let mut damaged = std::collections::BTreeSet::new();
         for (_, area) in self.current() {
@@ -307,16 +319,18 @@ impl Mirror {
         found
     }
 
-    /// Returns the bytes that `look` finds in the first copy in which they are intact, and whether an earlier copy has
-    /// them damaged.
+    /// Calls `look` for each current copy in turn until it returns bytes, that is, finds them intact. Returns these
+    /// bytes, and whether an earlier copy did not have them intact. Returns `None` if no copy has them. Nothing is
+    /// repaired.
     pub async fn find(&self, look: impl AsyncFn(&Area) -> Option<Vec<u8>>) -> Option<(Vec<u8>, bool)> {
         let mut found = self.look(look, |_| true).await;
         let is_damaged = found.len() > 1;
         Some((found.pop()?.1?, is_damaged))
     }
 
-    /// Returns the whole blocks from `block` on that `look` finds in the first copy in which they are intact. Earlier
-    /// copies, in which they are not, are repaired. No other task may write these blocks meanwhile.
+    /// Calls `look` for each current copy in turn until it returns bytes: whole blocks from block `block` on, found
+    /// intact. Returns these bytes, or `None` if no copy has them. Writes them to the earlier copies that did not have
+    /// them, unless the area is read-only. No other task may write these blocks meanwhile.
     pub async fn find_and_mend(&self, block: u64, look: impl AsyncFn(&Area) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
         let found = self.look(look, |_| true).await;
         let (_, whole) = found.last().cloned()?;
@@ -324,7 +338,8 @@ impl Mirror {
         whole
     }
 
-    /// Like [`Mirror::find_and_mend`], but checks and repairs every copy.
+    /// Like [`Mirror::find_and_mend`], but calls `look` for all current copies. Those for which it returns `None` or
+    /// other bytes than for the first intact copy are overwritten with the bytes of that copy.
     pub async fn mend_each(&self, block: u64, look: impl AsyncFn(&Area) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
         let found = self.look(look, |_| false).await;
         let whole = found.iter().find_map(|(_, bytes)| bytes.clone())?;
@@ -332,8 +347,9 @@ impl Mirror {
         Some(whole)
     }
 
-    /// Returns the whole blocks from `block` on that `look` finds in any copy; if copies differ, those with the largest
-    /// `order`. Copies with other blocks, or none, are overwritten with the returned ones.
+    /// Calls `look` for all current copies; it returns whole blocks from block `block` on if they are intact there.
+    /// Returns the blocks with the largest `order`, or `None` if no copy has any. Copies with other blocks, or none,
+    /// are overwritten with the returned ones, unless the area is read-only.
     pub async fn agree(
         &self,
         block: u64,
@@ -394,7 +410,12 @@ impl Mirror {
         Ok(())
     }
 
-    /// Writes `bytes`, whole blocks, from `block` on to all copies that are written.
+    /// Writes `bytes`, whole blocks of 4 KiB, from block `block` on to all current and outdated copies. A copy that
+    /// fails is marked as lost if at least one current copy succeeds. The write is durable only after
+    /// [`Mirror::flush`].
+    ///
+    /// # Errors
+    /// The write fails on every current copy.
     pub async fn write(&self, block: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
         if self.has_outdated() {
             let _pass = self.0.copying.enter().await;
@@ -409,13 +430,16 @@ impl Mirror {
         outcome
     }
 
-    /// Records that contents of files were written to the hot zone: they must be durable before the next record is
-    /// written.
+    /// Records in memory that contents of files were written to the hot zone. [`Mirror::flush_files`], which the log
+    /// calls before each frame, then flushes the area.
     pub fn owe_flush(&self) {
         self.0.has_files_to_flush.set(true);
     }
 
-    /// Flushes the area if [`Mirror::owe_flush`] was called since the last flush.
+    /// Flushes the area if [`Mirror::owe_flush`] was called since the last flush; otherwise does nothing.
+    ///
+    /// # Errors
+    /// As for [`Mirror::flush`].
     pub async fn flush_files(&self) -> Result<(), DeviceFault> {
         if self.0.has_files_to_flush.get() && self.0.mistake.get() != Some(Mistake::FilesNotFlushed) {
             return self.flush().await;
@@ -434,7 +458,12 @@ impl Mirror {
         self.settle(join_all(writes).await)
     }
 
-    /// Makes completed writes durable. If a copy was lost before, the labels of the others record this when it returns.
+    /// Makes completed writes durable on all current and outdated copies. A copy that fails is marked as lost if at
+    /// least one current copy succeeds. If copies were lost, the superblocks of the others durably record that before
+    /// this returns.
+    ///
+    /// # Errors
+    /// Every current copy fails to flush, or the superblocks cannot be written.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
         let had_files = self.0.has_files_to_flush.replace(false);
         if let Err(fault) = self.flush_all().await {
@@ -472,7 +501,11 @@ impl Mirror {
         self.write_labels().await
     }
 
-    /// Writes the superblock to both labels of every current copy; durable when it returns.
+    /// Writes the superblock to both labels of every current copy, the second label of all copies first. It is durable
+    /// when this returns. A copy that fails is marked as lost if at least one current copy succeeds.
+    ///
+    /// # Errors
+    /// Every current copy fails.
     pub async fn write_labels(&self) -> Result<(), DeviceFault> {
         self.0.superblock.borrow_mut().writes += 1;
         for block in (0..LABELS).rev() {
@@ -496,8 +529,12 @@ impl Mirror {
         Superblock { member, ..superblock.clone() }.encode()
     }
 
-    /// Starts the generation of this mount; all current copies have it when this returns (invariant 4). It is announced
-    /// in all superblocks before it counts, because a power cut may come when only some copies have it.
+    /// Repairs the superblocks, and starts the generation of this mount: all current copies have it durably when this
+    /// returns (invariant 4). The superblocks first announce the generation, because a power cut may come when only
+    /// some copies have it. Does nothing if the area is read-only.
+    ///
+    /// # Errors
+    /// The superblocks can be written to no current copy.
     pub async fn begin(&self) -> Result<(), DeviceFault> {
         if self.0.is_read_only {
             return Ok(());
@@ -519,8 +556,11 @@ impl Mirror {
         self.write_labels().await
     }
 
-    /// Records in all superblocks how far the log and the checkpoints reach; durable when it returns. All that
-    /// `witness` covers must be durable already.
+    /// Records `witness`, how far the log and the checkpoints reach, in the superblocks of all current copies. It is
+    /// durable when this returns. All checkpoints and frames that `witness` covers must be durable before.
+    ///
+    /// # Errors
+    /// The superblocks can be written to no current copy.
     pub async fn witness(&self, witness: Witness) -> Result<(), DeviceFault> {
         let _pass = self.0.labelling.enter().await;
         if self.0.mistake.get() == Some(Mistake::NoWitness) {
@@ -530,13 +570,14 @@ impl Mirror {
         self.write_labels().await
     }
 
-    /// Returns how far the log and the checkpoints reach at least.
+    /// Returns how far the log and the checkpoints reach according to the superblocks. They may reach further.
     pub fn witnessed(&self) -> Witness {
         self.0.superblock.borrow().witness
     }
 
-    /// Rewrites superblocks of current copies that are not the newest. Returns how many are damaged, or older than a
-    /// power cut explains.
+    /// Rewrites those labels of current copies that do not hold the newest superblock, unless the area is read-only.
+    /// Returns how many labels are unreadable, damaged, or older than a power cut explains. A copy has two labels,
+    /// which count separately.
     pub async fn mend_labels(&self) -> u64 {
         let mut found = Vec::new();
         for (number, area) in self.current() {
@@ -564,25 +605,33 @@ impl Mirror {
         damaged
     }
 
-    /// Returns whether a copy is outdated.
+    /// Returns whether some copy is outdated, that is, written but not yet complete.
     pub fn has_outdated(&self) -> bool {
         self.0.copies.borrow().iter().any(|copy| copy.state == State::Outdated)
     }
 
-    /// Returns whether the copy on device `slot` of those with metadata is current.
+    /// Returns whether slot `slot` has a copy that is up to date. The slot is the index of its device, from 0, among
+    /// the devices with metadata.
     pub fn is_current(&self, slot: usize) -> bool {
         self.0.copies.borrow().iter().any(|copy| copy.slot == slot && copy.state == State::Current)
     }
 
-    /// Adds an outdated copy on `device`, which replaces device `slot` of those with metadata, as `member`.
+    /// Adds an outdated copy on `device`, which is to replace the copy in slot `slot`. From now on it gets all writes.
+    /// Once it is complete ([`Mirror::bring_up_to_date`]), `member` takes the place of the old device in the
+    /// superblock.
     pub fn add(&self, slot: usize, member: Member, device: Device) {
         let area = Area::new(device, self.0.place).with_files_from(files_from(&self.0.superblock.borrow()));
         self.0.copies.borrow_mut().push(Copy { slot, area, state: State::Outdated, comes_as: Some(member) });
     }
 
-    /// Copies all blocks to the outdated copies, which makes them current. `progress` is called with the number of copied
-    /// blocks and that of all blocks, and returns whether to continue. Returns the number of copies that became
-    /// current.
+    /// Copies all blocks of the area, except for the labels, to the outdated copies. These are then current, durably,
+    /// and the copies that they replace are not used any more. Calls `progress` before each piece with the number of
+    /// blocks copied and the number of all blocks; if it returns false, the copying ends. Returns the number of copies
+    /// that became current: 0 if `progress` ended it, or if no copy is outdated. Blocks that are unreadable on all
+    /// current copies become zeros.
+    ///
+    /// # Errors
+    /// A flush fails on every current copy.
     pub async fn bring_up_to_date(&self, mut progress: impl FnMut(u64, u64) -> bool) -> Result<usize, DeviceFault> {
         while self.0.writing.get() > 0 {
             self.0.is_quiet.next().await;
@@ -608,7 +657,7 @@ impl Mirror {
         Ok(joined)
     }
 
-    /// Marks all outdated copies as lost.
+    /// Marks all outdated copies as lost: they get no more writes.
     pub fn give_up_outdated(&self) {
         let mut copies = self.0.copies.borrow_mut();
         copies.iter_mut().filter(|copy| copy.state == State::Outdated).for_each(|copy| copy.state = State::Lost);
@@ -647,7 +696,8 @@ impl Mirror {
         joined
     }
 
-    /// Returns the superblock as in the labels.
+    /// Returns the superblock as the labels hold it, or will hold it after the next flush. Its member number is not
+    /// that of any particular copy.
     pub fn superblock(&self) -> Superblock {
         self.0.superblock.borrow().clone()
     }

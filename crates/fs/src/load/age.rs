@@ -21,7 +21,8 @@ use super::random::Choices;
 use super::{Files, LoadError};
 use crate::device::BLOCK_BYTES;
 
-/// Sizes in blocks of 4 KiB, and the number of files of each size among 10,000. The mean is 10.477 blocks: 41.9 KiB.
+/// Sizes of files in blocks of 4 KiB, each with its weight: the number of files of this size among 10,000. The mean is
+/// 10.477 blocks, or 41.9 KiB.
 pub const SIZES: [(u64, u64); 11] = [
     (1, 3497),
     (2, 3500),
@@ -41,37 +42,38 @@ const FILES_A_DIRECTORY: u64 = 1000;
 /// Number of creates among five operations, until the size is reached.
 const CREATES_OF_FIVE: u64 = 4;
 
-/// Parameters of the ageing.
+/// Parameters of the ageing of a file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Age {
-    /// Size to be filled, in blocks of 4 KiB of live files.
+    /// Maximum of the blocks of all live files together, in blocks of 4 KiB. The ageing fills the file system to this
+    /// size.
     pub fill_blocks: u64,
-    /// Number of creates and deletes.
+    /// Number of operations to do: creates and deletes together.
     pub operations: u64,
-    /// Seed of all choices.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// One operation of the ageing.
+/// One operation of the ageing: the creation or the deletion of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// Creates a file.
+    /// Creates a file and writes it.
     Create {
-        /// Number of the file: how many were created before it.
+        /// Number of the file: the number of files that were created before it.
         file: u64,
-        /// Size of the file in blocks.
+        /// Size of the file in blocks of 4 KiB.
         blocks: u64,
     },
-    /// Deletes a file.
+    /// Deletes a file that was created before.
     Delete {
-        /// Number of the file.
+        /// Number of the file, from its creation.
         file: u64,
-        /// Size of the file in blocks.
+        /// Size of the file in blocks of 4 KiB.
         blocks: u64,
     },
 }
 
-/// Generator of the operations, with the live files at the current moment.
+/// Iterator over the operations of the ageing. It keeps the list of the files that are live at the current moment.
 #[derive(Clone, Debug)]
 pub struct Steps {
     asked: Age,
@@ -89,9 +91,10 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Returns the operations of `asked`.
+    /// Returns the operations of the ageing with the parameters `asked`.
     ///
-    /// # Panics Panics if `asked` fills no block.
+    /// # Panics
+    /// `asked.fill_blocks` is 0.
     pub fn new(asked: &Age) -> Steps {
         assert!(asked.fill_blocks > 0, "ageing fills something");
         let mut choices = Choices::new(asked.seed);
@@ -101,7 +104,8 @@ impl Steps {
         Steps { asked, choices, sizes, live, live_blocks: 0, created: 0, next_blocks, done: 0, steady_after: None }
     }
 
-    /// Returns the number of operations after which the size was reached, if it was.
+    /// Returns the number of operations done when, for the first time, the next file did not fit into the size to be
+    /// filled; `None` if that has not happened yet.
     pub fn steady_after(&self) -> Option<u64> {
         self.steady_after
     }
@@ -143,31 +147,36 @@ impl Iterator for Steps {
     }
 }
 
-/// Result of the ageing.
+/// Result of the ageing: counts of its operations, and the reason of its end.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Aged {
-    /// Number of creates and deletes done.
+    /// Number of creates and deletes that were done without an error.
     pub operations: u64,
-    /// Number of creates done.
+    /// Number of files that were created.
     pub creates: u64,
-    /// Number of deletes done.
+    /// Number of files that were deleted.
     pub deletes: u64,
-    /// Blocks of all created files.
+    /// Number of blocks of 4 KiB of all created files.
     pub blocks_created: u64,
-    /// Blocks of all deleted files.
+    /// Number of blocks of 4 KiB of all deleted files.
     pub blocks_deleted: u64,
-    /// Number of operations after which the size was reached, if it was.
+    /// Number of operations done when, for the first time, the next file did not fit into the size to be filled; `None`
+    /// if that did not happen.
     pub steady_after: Option<u64>,
-    /// Number, counted from 0, of the operation that ran out of space; the ageing ended there.
+    /// Number, counted from 0, of the operation that ran out of space, and with which the ageing ended; `None` if none
+    /// did.
     pub full_at: Option<u64>,
-    /// Whether the `watch` function ended the ageing early.
+    /// Whether the `watch` function ended the ageing before all operations were done.
     pub is_interrupted: bool,
-    /// Duration by the clock of the file system, in nanoseconds.
+    /// Duration of the ageing by the clock of the file system, in nanoseconds.
     pub elapsed_ns: u64,
 }
 
-/// Ages a file system. After every operation `watch` gets the number of operations done, and returns whether to
-/// continue. A lack of space is no error, since the ageing is meant to find it.
+/// Ages a file system by the operations of [`Steps`]. After each operation `watch` gets the number of operations done,
+/// and returns whether to continue. A lack of space ends the ageing and is no error.
+///
+/// # Errors
+/// An operation failed for a reason other than a lack of space.
 pub async fn age<F: Files>(files: &F, asked: &Age, mut watch: impl FnMut(u64) -> bool) -> Result<Aged, LoadError> {
     let mut aged = Aged::default();
     let mut steps = Steps::new(asked);

@@ -22,33 +22,36 @@ use crate::error::FsError;
 use crate::store::Usage;
 use crate::{Executor, Fs};
 
-/// Number of units of over-allocation in a whole: the unit is a hundredth of a percent.
+/// Number of units in an over-allocation of 100 percent. The unit is a hundredth of a percent.
 pub const PARTS: u64 = 10_000;
 /// Minimum number of blocks for metadata.
 const METADATA_BLOCKS_MIN: u64 = 2048;
 
-/// Parameters of a search.
+/// Parameters of a search for the smallest sufficient over-allocation. Over-allocation is the space for data beyond the
+/// usable capacity, as a share of the usable capacity.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Capacity {
-    /// DID of the disk, in blocks.
+    /// Drive isolation distance (DID) of the caveat disk, in blocks of 4 KiB.
     pub isolation: u64,
-    /// DNOR of the disk, in blocks.
+    /// Drive no overlap range (DNOR) of the caveat disk, in blocks of 4 KiB.
     pub no_overlap: u64,
-    /// Name of the allocation algorithm.
+    /// Name of the allocation algorithm of the store, such as `best`.
     pub fit: String,
-    /// Whether a file may have several extents.
+    /// Whether a file may have several extents. Otherwise every file is contiguous.
     pub in_pieces: bool,
     /// Parameters of the ageing. The size that it fills is the usable capacity.
     pub age: Age,
-    /// Resolution of the answer, in hundredths of a percent of the usable capacity.
+    /// Resolution of the search, in hundredths of a percent of the usable capacity: only multiples of it are tried.
     pub step: u64,
-    /// Largest over-allocation to try, in hundredths of a percent of the usable capacity.
+    /// Largest over-allocation to try, in hundredths of a percent of the usable capacity, rounded down to a multiple of
+    /// `step`.
     pub most: u64,
 }
 
 impl Capacity {
-    /// Returns the paper's parameters: 1 GB and 100,000 operations. The resolution is one percent, up to an
-    /// over-allocation of 200 percent.
+    /// Returns the paper's parameters for allocation algorithm `fit` and DID `isolation`, in blocks: 1 GB and 100,000
+    /// operations. DNOR is 6 blocks. The search has a resolution of one percent, up to an over-allocation of 200
+    /// percent.
     pub fn of_the_paper(fit: &str, isolation: u64) -> Capacity {
         Capacity {
             isolation,
@@ -61,48 +64,53 @@ impl Capacity {
         }
     }
 
-    /// Returns the number of blocks for data with over-allocation `extra`, in hundredths of a percent.
+    /// Returns the number of blocks for data with over-allocation `extra`, in hundredths of a percent: the usable
+    /// capacity and the extra space, rounded down.
     pub fn blocks_with(&self, extra: u64) -> u64 {
         self.age.fill_blocks + self.age.fill_blocks * extra / PARTS
     }
 }
 
-/// One run of the ageing.
+/// One run of the ageing on a disk with a given over-allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trial {
     /// Over-allocation, in hundredths of a percent of the usable capacity.
     pub extra: u64,
-    /// Result of the ageing.
+    /// Counts of the ageing.
     pub aged: Aged,
-    /// Usage of the store at the end.
+    /// Space usage of the store at the end of the ageing.
     pub usage: Usage,
 }
 
 impl Trial {
-    /// Returns a trial that was stopped before it began.
+    /// Returns a trial with over-allocation `extra` that was ended before its first operation.
     pub fn interrupted(extra: u64) -> Trial {
         Trial { extra, aged: Aged { is_interrupted: true, ..Aged::default() }, usage: Usage::default() }
     }
 
-    /// Returns whether the ageing did all its operations.
+    /// Returns whether the ageing did all its operations: it neither ran out of space nor was ended by the `watch`
+    /// function.
     pub fn is_complete(&self) -> bool {
         self.aged.full_at.is_none() && !self.aged.is_interrupted
     }
 }
 
-/// Result of a search.
+/// Result of a search for the smallest sufficient over-allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// The smallest sufficient over-allocation, and its trial.
+    /// The smallest over-allocation with which the ageing did all its operations, and its trial.
     At(Trial),
-    /// Even the largest over-allocation is too small; its trial.
+    /// The ageing ran out of space even with the largest over-allocation; the value is that trial.
     Never(Trial),
-    /// The `watch` function ended the search.
+    /// The `watch` function ended the search before its result was known.
     Interrupted,
 }
 
-/// Ages a new disk with over-allocation `extra`. `watch` gets the number of operations done, and returns whether to
-/// continue.
+/// Ages a new caveat disk with over-allocation `extra`, in hundredths of a percent. After each operation `watch` gets
+/// the number of operations done, and returns whether to continue. A lack of space ends the ageing and is no error.
+///
+/// # Errors
+/// The file system could not be made, or an operation failed for a reason other than a lack of space.
 pub fn run(asked: &Capacity, extra: u64, watch: impl Fn(u64) -> bool + 'static) -> Result<Trial, LoadError> {
     let executor = Executor::in_virtual_time();
     let (own, asked) = (executor.clone(), asked.clone());
@@ -140,8 +148,12 @@ async fn fresh(executor: &Executor, asked: &Capacity, extra: u64) -> Result<Fs, 
     Ok(Fs::mount(executor, &[data, metadata], &options).await?.0)
 }
 
-/// Searches the smallest over-allocation with which the ageing does all its operations: by doubling, then by bisection.
-/// `watch` gets the over-allocation tried and the number of operations done, and returns whether to continue.
+/// Searches the smallest over-allocation with which the ageing does all its operations: 0 first, then by doubling, then
+/// by bisection. `watch` gets the over-allocation tried, in hundredths of a percent, and the number of operations done.
+/// It returns whether to continue.
+///
+/// # Errors
+/// The error of [`run`].
 pub fn search(asked: &Capacity, watch: impl Fn(u64, u64) -> bool + 'static) -> Result<Found, LoadError> {
     let watch = Rc::new(watch);
     search_by(asked.step, asked.most, |extra| {
@@ -150,7 +162,15 @@ pub fn search(asked: &Capacity, watch: impl Fn(u64, u64) -> bool + 'static) -> R
     })
 }
 
-/// Like [`search`], in multiples of `step` up to `most`, with any function that runs a trial.
+/// Searches the smallest sufficient over-allocation among the multiples of `step` up to `most`, in hundredths of a
+/// percent. `run` runs the trial with a given over-allocation. The search assumes that a larger one suffices if a
+/// smaller one does.
+///
+/// # Errors
+/// The first error of `run`.
+///
+/// # Panics
+/// `step` is 0.
 pub fn search_by(
     step: u64,
     most: u64,

@@ -12,14 +12,15 @@ use std::time::Instant;
 
 use super::{Files, LoadError, Worker};
 
-/// A directory of a mounted file system.
+/// A directory of a mounted file system, on which a load runs by system calls. A clone is another handle of one
+/// directory.
 #[derive(Clone)]
 pub struct InDirectory {
     base: PathBuf,
     began: Instant,
 }
 
-/// Handle of an open file.
+/// Handle of a file that is open in an [`InDirectory`].
 pub struct OpenInDirectory {
     file: File,
     path: String,
@@ -36,7 +37,11 @@ fn failed(operation: &'static str, path: &str) -> impl FnOnce(io::Error) -> Load
 }
 
 impl InDirectory {
-    /// Creates directory `name` in `directory`, and returns it.
+    /// Creates directory `name` in `directory`, and returns it as the directory of a load. The clock of the load starts
+    /// at 0.
+    ///
+    /// # Errors
+    /// The directory exists already, or could not be created.
     pub fn new(directory: &Path, name: &str) -> Result<InDirectory, LoadError> {
         let base = directory.join(name);
         std::fs::create_dir(&base).map_err(failed("mkdir", &base.display().to_string()))?;
@@ -117,7 +122,11 @@ impl Files for InDirectory {
     }
 }
 
-/// Executes a load in a directory and returns its outcome. Operations in a directory never wait, so one poll is enough.
+/// Runs a load on an [`InDirectory`] to its end, and returns its outcome. Its operations block the thread instead of
+/// waiting as tasks, so one poll is enough.
+///
+/// # Panics
+/// The future waits for something other than such an operation.
 pub fn run_now<T>(load: impl Future<Output = T>) -> T {
     let mut load = pin!(load);
     match load.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

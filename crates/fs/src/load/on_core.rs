@@ -14,7 +14,8 @@ use crate::namespace::ROOT;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
-/// A directory of a file system, used through the core.
+/// A directory of an Imbrex file system, on which a load runs through the core, without the kernel. A clone is another
+/// handle of one directory.
 #[derive(Clone)]
 pub struct OnCore {
     fs: Fs,
@@ -23,7 +24,7 @@ pub struct OnCore {
     cache: Option<Rc<RefCell<PageCache>>>,
 }
 
-/// Handle of an open file.
+/// Handle of a file that is open in an [`OnCore`].
 pub struct OpenOnCore {
     inode: Inode,
     path: String,
@@ -42,19 +43,24 @@ fn failed(operation: &'static str, path: &str) -> impl FnOnce(FsError) -> LoadEr
 }
 
 impl OnCore {
-    /// Creates directory `name` in the root directory, and returns it.
+    /// Creates directory `name` in the root directory of `fs`, and returns it as the directory of a load, without a
+    /// page cache.
+    ///
+    /// # Errors
+    /// The name exists already, or the directory could not be created.
     pub async fn new(fs: &Fs, name: &str) -> Result<OnCore, LoadError> {
         let made = fs.make_directory(ROOT, name.as_bytes(), 0o755, Caller::default()).await;
         let base = made.map_err(failed("mkdir", name))?.inode;
         Ok(OnCore { fs: fs.clone(), base, cache: None })
     }
 
-    /// Adds a page cache of this size, like that of the kernel in front of a mounted file system.
+    /// Adds a model of the kernel's page cache, with space for `bytes` bytes, rounded down to whole blocks of 4 KiB.
+    /// Reads of cached blocks do not reach the file system.
     pub fn with_page_cache(self, bytes: u64) -> OnCore {
         OnCore { cache: Some(Rc::new(RefCell::new(PageCache::new(bytes / BYTES)))), ..self }
     }
 
-    /// Returns the file system.
+    /// Returns the file system on which the load runs.
     pub fn fs(&self) -> &Fs {
         &self.fs
     }

@@ -8,16 +8,17 @@ use siphasher::sip::SipHasher13;
 use crate::format::change::Inode;
 use crate::format::name::{COOKIES_TRIED, FIRST_COOKIE};
 
-/// A name in a directory.
+/// A name in a directory, with the file that it names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Name, in bytes.
+    /// Name as bytes, without `/` and NUL.
     pub name: Box<[u8]>,
-    /// File with this name.
+    /// Inode number of the file with this name.
     pub inode: Inode,
 }
 
-/// Names in a directory, by cookie.
+/// Names in a directory, without `.` and `..`, ordered by cookie. The cookie of a name is a keyed hash of the name, or
+/// one of the next numbers if that is in use.
 #[derive(Clone, Default, Debug)]
 pub struct Directory {
     entries: BTreeMap<u64, Entry>,
@@ -33,43 +34,46 @@ fn cookies(key: (u64, u64), name: &[u8]) -> std::ops::Range<u64> {
 }
 
 impl Directory {
-    /// Returns the number of names.
+    /// Returns the number of names, without `.` and `..`.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns whether the directory has no names.
+    /// Returns whether the directory has no names except for `.` and `..`.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Returns the cookie and the file of `name`.
+    /// Returns the cookie of `name` and the inode number of its file, or `None` if the directory has no such name.
+    /// `key` is the SipHash key of the file system.
     pub fn lookup(&self, key: (u64, u64), name: &[u8]) -> Option<(u64, Inode)> {
         let mut near = self.entries.range(cookies(key, name));
         near.find(|(_, entry)| &*entry.name == name).map(|(cookie, entry)| (*cookie, entry.inode))
     }
 
-    /// Returns a free cookie for `name`, or `None` if all its cookies are in use.
+    /// Returns the first free cookie that `name` may have, or `None` if all of them are in use. `key` is the SipHash
+    /// key of the file system. Nothing is inserted.
     pub fn new_cookie(&self, key: (u64, u64), name: &[u8]) -> Option<u64> {
         cookies(key, name).find(|cookie| !self.entries.contains_key(cookie))
     }
 
-    /// Returns whether `name` may have `cookie`. A lookup does not find a name with another cookie.
+    /// Returns whether `cookie` is one of those that `name` may have under the SipHash key `key`. [`Directory::lookup`]
+    /// does not find a name with another cookie.
     pub fn may_have(key: (u64, u64), name: &[u8], cookie: u64) -> bool {
         cookies(key, name).contains(&cookie)
     }
 
-    /// Inserts a name at `cookie`, and returns the name that was there.
+    /// Inserts a name at `cookie`. Returns the name that had this cookie and was replaced, if there was one.
     pub fn insert(&mut self, cookie: u64, entry: Entry) -> Option<Entry> {
         self.entries.insert(cookie, entry)
     }
 
-    /// Removes and returns the name at `cookie`.
+    /// Removes and returns the name at `cookie`. Returns `None` if there is none.
     pub fn remove(&mut self, cookie: u64) -> Option<Entry> {
         self.entries.remove(&cookie)
     }
 
-    /// Returns the names from `cookie` on, in order of their cookies.
+    /// Returns the names with cookies from `cookie` on, inclusive, in ascending order of the cookies.
     pub fn entries_from(&self, cookie: u64) -> impl Iterator<Item = (u64, &Entry)> {
         self.entries.range(cookie..).map(|(cookie, entry)| (*cookie, entry))
     }

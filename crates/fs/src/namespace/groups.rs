@@ -8,8 +8,8 @@ use crate::format::change::{
     SEQUENCE_BYTES,
 };
 
-/// Stripe groups of an array, drives that differ from those the array was made with, parts of the hot zone, and the
-/// bound of the sequences of records.
+/// State of an array in the namespace: its stripe groups, the drives that were added or removed since the array was
+/// made, parts of the hot zone, and the bound of the sequence numbers of records stored with the data.
 #[derive(Clone, Default, Debug)]
 pub struct Groups {
     groups: BTreeMap<u32, GroupLayout>,
@@ -19,60 +19,64 @@ pub struct Groups {
     rows: BTreeMap<u32, u32>,
 }
 
-/// State of a part of the hot zone.
+/// State of a part of the hot zone on a drive, as recorded in the metadata.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HotPartRecord {
-    /// Number of the drive with the part.
+    /// Number of the drive in the array that holds the part, counted from 0.
     pub drive: u8,
-    /// Whether the drive has space for the part.
+    /// Whether the drive has space for the part. If not, the part is not in use.
     pub has_room: bool,
-    /// Generation that the part's stamp must have or continue for the part to be valid.
+    /// Generation that the stamp on the drive must have or continue; otherwise the contents of the part are outdated.
     pub generation: u64,
 }
 
-/// A drive that the array was not made with, or that was removed.
+/// Record of a drive that was added since the array was made, or that was removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriveRecord {
-    /// UUID of the drive; 0 if the drive was removed.
+    /// UUID of the drive as a number; 0 if the drive was removed.
     pub uuid: u128,
-    /// Number of the drive that this drive replaces, if there is one.
+    /// Number of the drive that this drive replaces or has replaced, if there is one.
     pub replaces: Option<u8>,
 }
 
 impl Groups {
-    /// Returns the stripe groups by number.
+    /// Returns the layouts of all stripe groups, by group number.
     pub fn all(&self) -> &BTreeMap<u32, GroupLayout> {
         &self.groups
     }
 
-    /// Returns the drives that the array was not made with, and the removed ones, by number.
+    /// Returns the records of the drives that were added since the array was made or that were removed, by drive
+    /// number. Other drives have no record.
     pub fn drives(&self) -> &BTreeMap<u8, DriveRecord> {
         &self.drives
     }
 
-    /// Returns whether drive `number` was removed from the array.
+    /// Returns whether drive `number` was removed from the array, that is, its replacement is complete.
     pub fn is_gone(&self, number: u8) -> bool {
         self.drives.get(&number).is_some_and(|record| record.uuid == 0)
     }
 
-    /// Returns the drive that replaces drive `number`, while the replacement is not complete.
+    /// Returns the number of the drive that is replacing drive `number`. Returns `None` if there is none, or once the
+    /// replacement is complete.
     pub fn replacement_of(&self, number: u8) -> Option<u8> {
         let by = self.drives.iter().find(|(_, record)| record.replaces == Some(number) && record.uuid != 0);
         by.map(|(number, _)| *number).filter(|_| !self.is_gone(number))
     }
 
-    /// Returns the drive that drive `number` replaces, while the replacement is not complete.
+    /// Returns the number of the drive that drive `number` is replacing. Returns `None` if there is none, or once the
+    /// replacement is complete.
     pub fn replaced_by(&self, number: u8) -> Option<u8> {
         self.drives.get(&number)?.replaces.filter(|old| !self.is_gone(*old))
     }
 
-    /// Returns the first sequence that no record with the data has.
+    /// Returns the recorded bound below which all sequence numbers of records stored with the data lie; 0 if none was
+    /// recorded.
     pub fn sequence_below(&self) -> u64 {
         self.sequence_below
     }
 
-    /// Returns the recorded numbers of rows, by group. A group is listed only if some of its drives have no write
-    /// pointer and nothing was appended since the record.
+    /// Returns the recorded numbers of rows, by group number. They are recorded at an unmount, for groups of which some
+    /// drive has no write pointer, and deleted before anything is appended.
     pub fn rows(&self) -> &BTreeMap<u32, u32> {
         &self.rows
     }
@@ -82,13 +86,14 @@ impl Groups {
         self.rows = there.copied().collect();
     }
 
-    /// Returns the recorded state of part `part` of the hot zone; `None` if nothing was recorded since the file system
-    /// was made.
+    /// Returns the recorded state of part `part` of the hot zone. Returns `None` if nothing was recorded since the file
+    /// system was made: the part is then where it was made.
     pub fn hot_part(&self, part: u8) -> Option<HotPartRecord> {
         self.hot_parts.get(&part).copied()
     }
 
-    /// Returns the part of the hot zone that drive `number` took over from a drive that it replaced, if there is one.
+    /// Returns the number of the part of the hot zone that is recorded to be on drive `number`, with space for it.
+    /// Returns `None` if there is no such record, even if the drive was given a part when the file system was made.
     pub fn hot_part_on(&self, number: u8) -> Option<u8> {
         let on = self.hot_parts.iter().find(|(_, record)| record.drive == number && record.has_room);
         on.map(|(part, _)| *part)
@@ -117,7 +122,7 @@ impl Groups {
         self.drives.insert(number, record);
     }
 
-    /// Returns the changes that recreate this state.
+    /// Returns the changes that recreate this state when they are applied in order to an empty one.
     pub fn describe(&self) -> Vec<Change> {
         let drives = self.drives.iter().map(|(&number, record)| Change::Drive {
             number,
@@ -136,8 +141,8 @@ impl Groups {
         sequence.into_iter().chain(drives).chain(parts).chain(groups).chain(rows).collect()
     }
 
-    /// Returns an upper bound of the size of this state in a checkpoint, in bytes. The rows of every group are
-    /// included, so that a checkpoint has space for them when they become known.
+    /// Returns an upper bound of the size of this state in a checkpoint, in bytes. It has room for the number of rows
+    /// of every group, although few are recorded.
     pub fn encoded_bytes(&self) -> u64 {
         let zones: u64 = self.groups.values().map(|layout| layout.members.len() as u64).sum();
         self.groups.len() as u64 * GROUP_BYTES

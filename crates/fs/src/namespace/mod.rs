@@ -34,7 +34,7 @@ use crate::format::name::NAME_BYTES_MAX;
 /// Inode number of the root directory.
 pub const ROOT: Inode = 1;
 
-/// The namespace, with the stripe groups and drives of the array.
+/// The namespace in memory: all files and directories, and the stripe groups and drives of an array.
 pub struct Namespace {
     /// Files by inode number; 0 is never used.
     nodes: Table<Node>,
@@ -54,7 +54,8 @@ pub struct Namespace {
 static NONE: Extents = Extents::None;
 
 impl Namespace {
-    /// Returns an empty namespace, whose directories hash names with `key`.
+    /// Returns an empty namespace, without a root directory. `key` is the SipHash key with which names of directories
+    /// are hashed to cookies.
     pub fn new(key: u128) -> Namespace {
         let key = ((key >> 64) as u64, key as u64);
         Namespace {
@@ -69,12 +70,14 @@ impl Namespace {
         }
     }
 
-    /// Returns the preallocated blocks of a file: space is reserved for them until they are written.
+    /// Returns the preallocated blocks of file `inode`: blocks that were never written, for which space is reserved.
+    /// They are empty if the file has none or does not exist. Their `start` is 0 if the store reserves no particular
+    /// blocks.
     pub fn preallocated(&self, inode: Inode) -> &Extents {
         self.preallocated.get(&inode).unwrap_or(&NONE)
     }
 
-    /// Returns every file with preallocated blocks, and its preallocated blocks.
+    /// Returns every file with preallocated blocks, and these blocks, in ascending order of inode numbers.
     pub fn all_preallocated(&self) -> impl Iterator<Item = (Inode, &Extents)> {
         self.preallocated.iter().map(|(inode, extents)| (*inode, extents))
     }
@@ -92,12 +95,14 @@ impl Namespace {
         }
     }
 
-    /// Returns the extents of a file's copy in the hot zone; none if the file has no copy.
+    /// Returns the extents of a file's copy in the hot zone, in the order of the file's blocks. They are empty if the
+    /// file has no copy or does not exist. Their `start` is a block of the hot zone.
     pub fn hot_copy(&self, inode: Inode) -> &[Extent] {
         self.hot.get(&inode).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns every copy in the hot zone: the file and the extents of the copy.
+    /// Returns every file with a copy in the hot zone, and the extents of the copy, in ascending order of inode
+    /// numbers.
     pub fn hot_copies(&self) -> impl Iterator<Item = (Inode, &[Extent])> {
         self.hot.iter().map(|(inode, extents)| (*inode, extents.as_slice()))
     }
@@ -113,17 +118,18 @@ impl Namespace {
         self.add_bytes(list_bytes(extents), list_bytes(&before.unwrap_or_default()));
     }
 
-    /// Returns the number of files, directories included.
+    /// Returns the number of files of all types, including directories and files without a name.
     pub fn files(&self) -> u64 {
         self.nodes.count() as u64
     }
 
-    /// Returns an upper bound of the size of a checkpoint of the namespace, in bytes.
+    /// Returns an upper bound of the size of a checkpoint of the namespace, in bytes, not counting the heat of files.
     pub fn encoded_bytes(&self) -> u64 {
         self.encoded_bytes + self.groups.encoded_bytes() + GENERATIONS_BYTES
     }
 
-    /// Returns the stripe groups of the array with the data; empty if the data are not on an array.
+    /// Returns the state of the array with the data: stripe groups, drives, and parts of the hot zone. It is empty if
+    /// the data are not on an array.
     pub fn groups(&self) -> &Groups {
         &self.groups
     }
@@ -133,51 +139,65 @@ impl Namespace {
         (self.nodes.end() as Inode).max(ROOT + 1)
     }
 
-    /// Returns the inode number and the generation of the next new file. Both stay free until a change uses them.
+    /// Returns the inode number and the generation that the next new file gets. They are not reserved: the next call
+    /// returns the same pair unless a change has used it.
     ///
-    /// # Errors [`FsError::NoMetadataSpace`] if no number is left.
+    /// # Errors
+    /// [`FsError::NoMetadataSpace`] if no inode number is free, or the number has no generation left.
     pub fn next_number(&self) -> Result<(Inode, u32), FsError> {
         self.numbers.next(self.end(), |inode| inode <= ROOT || self.get(inode).is_some())
     }
 
-    /// Begins to give numbers to new files. All changes from before the mount must be applied by then.
+    /// Begins to give numbers to new files, after the mount has applied all changes from the checkpoint and the log.
+    /// Generations are above all generations that were ever given.
     pub fn begin_numbers(&mut self) {
         self.numbers.begin(self.end());
     }
 
-    /// Returns a generation above all that were ever given.
+    /// Returns a bound below which all generations lie that were ever given to files.
     pub fn generations_below(&self) -> u64 {
         self.numbers.ceiling()
     }
 
-    /// Returns the changes that recreate all but the files: the bound of generations, the stripe groups and the drives.
+    /// Returns the changes that recreate everything except for the files: the bound of generations, if one was
+    /// recorded, and the state of the array.
     pub fn describe_rest(&self) -> Vec<Change> {
         let ceiling = self.numbers.recorded().map(|below| Change::Generations { below });
         ceiling.into_iter().chain(self.groups.describe()).collect()
     }
 
-    /// Returns a file, or `None` if it does not exist.
+    /// Returns file `inode`, or `None` if it does not exist.
     pub fn get(&self, inode: Inode) -> Option<&Node> {
         self.nodes.get(inode)
     }
 
-    /// Returns a file. The error is [`FsError::Stale`] if the file does not exist.
+    /// Returns file `inode`.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if the file does not exist.
     pub fn node(&self, inode: Inode) -> Result<&Node, FsError> {
         self.get(inode).ok_or(FsError::Stale)
     }
 
-    /// Returns a directory. The error is [`FsError::Stale`] if no such file exists, [`FsError::NotDirectory`] if it is
-    /// no directory.
+    /// Returns the names in directory `inode`.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if no such file exists, [`FsError::NotDirectory`] if it is no directory.
     pub fn directory(&self, inode: Inode) -> Result<&Directory, FsError> {
         self.node(inode)?.directory().ok_or(FsError::NotDirectory)
     }
 
-    /// Returns all files with numbers from `first` on.
+    /// Returns all files with inode numbers from `first` on, in ascending order.
     pub fn nodes_from(&self, first: Inode) -> impl Iterator<Item = (Inode, &Node)> {
         self.nodes.from(first)
     }
 
-    /// Returns the cookie and the file of `name` in `directory`, or `None` if the name does not exist.
+    /// Returns the cookie and the inode number of the file called `name` in `directory`, or `None` if there is no such
+    /// name. The names `.` and `..` are not found.
+    ///
+    /// # Errors
+    /// [`FsError::NameTooLong`] if `name` has more than 255 bytes, [`FsError::Stale`] if `directory` does not exist,
+    /// [`FsError::NotDirectory`] if it is no directory.
     pub fn lookup(&self, directory: Inode, name: &[u8]) -> Result<Option<(u64, Inode)>, FsError> {
         if name.len() > NAME_BYTES_MAX {
             return Err(FsError::NameTooLong);
@@ -185,13 +205,18 @@ impl Namespace {
         Ok(self.directory(directory)?.lookup(self.key, name))
     }
 
-    /// Returns the cookie for a new `name` in `directory`. The error is [`FsError::NoSpace`] if all its cookies are in
-    /// use.
+    /// Returns a free cookie for the new name `name` in `directory`. The caller has checked that the name does not
+    /// exist there.
+    ///
+    /// # Errors
+    /// [`FsError::NoSpace`] if all cookies that the name may have are in use, [`FsError::Stale`] if `directory` does
+    /// not exist, [`FsError::NotDirectory`] if it is no directory.
     pub fn new_cookie(&self, directory: Inode, name: &[u8]) -> Result<u64, FsError> {
         self.directory(directory)?.new_cookie(self.key, name).ok_or(FsError::NoSpace)
     }
 
-    /// Returns whether `inode` is `above`, or a directory below `above`.
+    /// Returns whether `inode` equals `above`, or is a directory somewhere below directory `above`. Returns false for
+    /// any other file, as only directories have a parent.
     pub fn is_within(&self, inode: Inode, above: Inode) -> bool {
         let mut at = inode;
         for _ in 0..=self.nodes.count() {
@@ -206,8 +231,9 @@ impl Namespace {
         false
     }
 
-    /// Applies `change`. A change of a file that does not exist is ignored: a checkpoint that was taken while changes
-    /// were made may contain one.
+    /// Applies `change` to the namespace in memory. A change of a file or directory that does not exist is ignored,
+    /// because a checkpoint that was taken while changes were made may contain one. Checksums and heat are no part of
+    /// the namespace and are ignored.
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::Node { inode, attributes } => self.put_node(*inode, attributes),
@@ -315,8 +341,9 @@ impl Namespace {
         self.encoded_bytes -= bytes_of(&node);
     }
 
-    /// Appends to `changes` the changes that recreate file `inode`, except for the names in a directory
-    /// ([`Namespace::describe_names`]).
+    /// Appends to `changes` the changes that recreate file `inode`: attributes, extents, copy in the hot zone,
+    /// preallocated blocks, target and extended attributes. Names in a directory are left out
+    /// ([`Namespace::describe_names`]). Appends nothing if the file does not exist.
     pub fn describe(&self, inode: Inode, changes: &mut Vec<Change>) {
         let Some(node) = self.get(inode) else { return };
         changes.push(Change::Node { inode, attributes: node.attributes });
@@ -338,8 +365,8 @@ impl Namespace {
         }
     }
 
-    /// Appends to `changes` up to `count` names of directory `inode`, from cookie `from` on. Returns the cookie from
-    /// which to continue, or `None` if no name is left.
+    /// Appends to `changes` up to `count` names in directory `inode`, with cookies from `from` on, in ascending order.
+    /// Returns the cookie from which to continue, or `None` if no name is left or `inode` is no directory.
     pub fn describe_names(&self, inode: Inode, from: u64, count: usize, changes: &mut Vec<Change>) -> Option<u64> {
         let directory = self.get(inode)?.directory()?;
         let mut entries = directory.entries_from(from);

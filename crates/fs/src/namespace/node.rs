@@ -6,20 +6,20 @@ use super::directory::Directory;
 use crate::format::change::{Attributes, Extent};
 use crate::format::file_type::{DIRECTORY, FORMAT, REGULAR, SYMLINK};
 
-/// Extents of a file. Most files have only one.
+/// Extents of a file, in the order of the file's blocks and without overlaps. Most files have only one.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum Extents {
-    /// No extents: the file is empty, or all zeros.
+    /// No extents: no block of the file is stored. It is empty, or a single hole.
     #[default]
     None,
     /// One extent.
     One(Extent),
-    /// Several extents, in the order of the file's blocks.
+    /// At least two extents.
     Many(Box<Vec<Extent>>),
 }
 
 impl Extents {
-    /// Returns all extents, in the order of the file's blocks.
+    /// Returns all extents, in ascending order of the file's blocks.
     pub fn as_slice(&self) -> &[Extent] {
         match self {
             Extents::None => &[],
@@ -28,7 +28,8 @@ impl Extents {
         }
     }
 
-    /// Returns the extents, or parts of them, from block `from` up to, and without, block `to` of the file.
+    /// Returns the extents, cut to the blocks of the file from `from` up to, and without, `to`, in ascending order.
+    /// Extents outside of this range are left out.
     pub fn within(&self, from: u64, to: u64) -> impl Iterator<Item = Extent> + '_ {
         let all = self.as_slice();
         let first = all.partition_point(|extent| extent.end() <= from);
@@ -36,15 +37,17 @@ impl Extents {
         rest.filter_map(move |extent| extent.within(from, to))
     }
 
-    /// Returns the extent that begins with block `at` of the file.
+    /// Returns the extent whose first block is block `at` of the file. Returns `None` if no extent begins there, even
+    /// if one covers the block.
     pub fn beginning_at(&self, at: u32) -> Option<&Extent> {
         let all = self.as_slice();
         all.binary_search_by_key(&at, |extent| extent.at).ok().map(|number| &all[number])
     }
 
-    /// Replaces everything in blocks `from` to `to` (exclusive) of the file by `pieces`. While the number of extents
-    /// stays equal, the extents around the range are not moved in memory. That matters since a file with very many
-    /// extents is built by as many changes.
+    /// Replaces the extents of the blocks from `from` up to, and without, `to` of the file by `pieces`; extents that
+    /// reach over these bounds are cut. `pieces` lie within the range, in the order of the file's blocks; where there
+    /// are none, a hole is left. If the number of extents does not change, the extents around the range are not moved
+    /// in memory.
     pub fn put(&mut self, from: u32, to: u32, pieces: &[Extent]) {
         let mut all = match std::mem::take(self) {
             Extents::Many(all) => all,
@@ -58,7 +61,7 @@ impl Extents {
         *self = if all.len() > 1 { Extents::Many(all) } else { Extents::from(all.as_slice()) };
     }
 
-    /// Returns the number of blocks of all extents.
+    /// Returns the sum of the lengths of all extents, in blocks of 4 KiB.
     pub fn blocks(&self) -> u64 {
         self.as_slice().iter().map(|extent| u64::from(extent.blocks)).sum()
     }
@@ -82,18 +85,19 @@ struct Extra {
     attributes: BTreeMap<Box<[u8]>, Box<[u8]>>,
 }
 
-/// A file.
+/// File of any type, as the namespace holds it in memory.
 #[derive(Debug)]
 pub struct Node {
-    /// Attributes of the file.
+    /// Attributes of the file as last recorded; changes that are only in memory are not included.
     pub attributes: Attributes,
-    /// Extents of the file's contents.
+    /// Extents of the stored contents. Blocks of the file without an extent are holes.
     pub extents: Extents,
     extra: Option<Box<Extra>>,
 }
 
 impl Node {
-    /// Returns a new file without contents. A directory is empty.
+    /// Returns a new file with these attributes and without contents. If `mode` has the type of a directory, the file
+    /// is an empty directory.
     pub fn new(attributes: Attributes) -> Node {
         let mut node = Node { attributes, extents: Extents::None, extra: None };
         if node.is_directory() {
@@ -106,57 +110,57 @@ impl Node {
         self.extra.get_or_insert_default()
     }
 
-    /// Returns whether the file is a directory.
+    /// Returns whether the file type in `mode` is that of a directory.
     pub fn is_directory(&self) -> bool {
         self.attributes.mode & FORMAT == DIRECTORY
     }
 
-    /// Returns whether the file is a regular file.
+    /// Returns whether the file type in `mode` is that of a regular file.
     pub fn is_regular(&self) -> bool {
         self.attributes.mode & FORMAT == REGULAR
     }
 
-    /// Returns whether the file is a symbolic link.
+    /// Returns whether the file type in `mode` is that of a symbolic link.
     pub fn is_symlink(&self) -> bool {
         self.attributes.mode & FORMAT == SYMLINK
     }
 
-    /// Returns the names in the file, if it is a directory.
+    /// Returns the names in the file if it is a directory, and otherwise `None`.
     pub fn directory(&self) -> Option<&Directory> {
         self.extra.as_ref()?.directory.as_ref()
     }
 
-    /// Like [`Node::directory`], for changes.
+    /// Returns the names in the file for modification if it is a directory, and otherwise `None`.
     pub fn directory_mut(&mut self) -> Option<&mut Directory> {
         self.extra.as_mut()?.directory.as_mut()
     }
 
-    /// Returns the target of the file, if it is a symbolic link.
+    /// Returns the target path of the file if it is a symbolic link, and otherwise `None`.
     pub fn target(&self) -> Option<&[u8]> {
         self.extra.as_ref()?.target.as_deref()
     }
 
-    /// Sets the target of a symbolic link, and returns the old one.
+    /// Sets the target path of a symbolic link, and returns the former target, if there was one.
     pub fn set_target(&mut self, target: Box<[u8]>) -> Option<Box<[u8]>> {
         self.extra().target.replace(target)
     }
 
-    /// Returns the value of an extended attribute.
+    /// Returns the value of the extended attribute `name`, or `None` if the file has no such attribute.
     pub fn attribute(&self, name: &[u8]) -> Option<&[u8]> {
         self.extra.as_ref()?.attributes.get(name).map(|value| &**value)
     }
 
-    /// Returns the extended attributes, in order of their names.
+    /// Returns names and values of all extended attributes, in byte order of the names.
     pub fn attributes_extended(&self) -> impl Iterator<Item = (&Box<[u8]>, &Box<[u8]>)> {
         self.extra.iter().flat_map(|extra| extra.attributes.iter())
     }
 
-    /// Sets an extended attribute, and returns its old value.
+    /// Creates or replaces the extended attribute `name`. Returns its former value, or `None` if it did not exist.
     pub fn set_attribute(&mut self, name: Box<[u8]>, value: Box<[u8]>) -> Option<Box<[u8]>> {
         self.extra().attributes.insert(name, value)
     }
 
-    /// Removes an extended attribute, and returns its value.
+    /// Removes the extended attribute `name`. Returns its value, or `None` if it did not exist.
     pub fn drop_attribute(&mut self, name: &[u8]) -> Option<Box<[u8]>> {
         self.extra.as_mut()?.attributes.remove(name)
     }

@@ -70,7 +70,8 @@ impl Places {
 }
 
 impl Namespace {
-    /// Collects the names of all files, and keeps the collection up to date from now on.
+    /// Builds an index from each file to its names, and keeps it up to date from now on. [`Namespace::name_of`] needs
+    /// the index.
     pub fn know_places(&mut self) {
         let mut places = Places::default();
         for (directory, node) in self.nodes_from(0) {
@@ -81,8 +82,8 @@ impl Namespace {
         self.places = Some(places);
     }
 
-    /// Returns the name of a file that was given last, and its directory. Returns `None` if the file has no name, or if
-    /// names are not collected ([`Namespace::know_places`]).
+    /// Returns the directory and the name that was given to file `inode` last, among the names that it still has.
+    /// Returns `None` if the file has no name, or if there is no index ([`Namespace::know_places`]).
     pub fn name_of(&self, inode: Inode) -> Option<(Inode, &[u8])> {
         let (directory, cookie) = self.places.as_ref()?.get(inode)?;
         let (found, entry) = self.get(directory)?.directory()?.entries_from(cookie).next()?;

@@ -51,7 +51,8 @@ impl Assembled {
 /// Reads the superblocks of `drives`. Returns the superblock of the file system as it was made, and the drives with
 /// data.
 ///
-/// # Errors Fails if nothing can be salvaged. Without `force` it also fails if metadata can be read.
+/// # Errors
+/// Nothing can be salvaged, or, without `force`, the metadata can be read.
 pub(super) async fn look_at(
     drives: &[Device],
     metadata: &Device,

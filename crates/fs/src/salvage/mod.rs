@@ -59,78 +59,81 @@ const SALVAGED_GENERATION: u64 = STAMP_GENERATIONS / 2;
 /// Names or files that are encoded in one step.
 const AT_ONCE: usize = 1024;
 
-/// Progress of a salvage.
+/// Progress of a salvage, in stripe groups.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Reached {
-    /// Stripe groups read so far.
+    /// Number of stripe groups read so far.
     pub groups: u64,
-    /// Stripe groups in total.
+    /// Number of stripe groups to read in total.
     pub groups_in_all: u64,
 }
 
-/// Options of a salvage.
+/// Options of a salvage, the recovery of files without metadata.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SalvageOptions {
     /// Whether to salvage even if the metadata can be read or the new device holds a file system.
     pub force: bool,
-    /// Current time, in nanoseconds since 1970.
+    /// Current time, in nanoseconds since 1970: the times of recovered directories, and the change time of recovered
+    /// files.
     pub time_ns: i64,
 }
 
-/// A file that was not recovered as of its newest record.
+/// A recovered file that does not have all blocks of its newest record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Flawed {
-    /// Path of the recovered file.
+    /// Path of the recovered file, relative to the root directory.
     pub path: Vec<u8>,
-    /// Number of missing blocks.
+    /// Number of blocks of 4 KiB of the file's newest record that were not found.
     pub missing_blocks: u64,
 }
 
-/// Result of a salvage.
+/// Result of a salvage: counts, and the files that were recovered only in part.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Salvaged {
-    /// Stripe groups that were read.
+    /// Number of stripe groups that were read.
     pub groups: u64,
-    /// Stripe groups of which too few zones could be read.
+    /// Number of stripe groups of which too few zones could be read to recover their data.
     pub unreadable_groups: u64,
-    /// Zones that hold data and do not name their stripe group.
+    /// Number of zones that hold data and whose header does not name a stripe group of this file system.
     pub unknown_zones: u64,
-    /// Units of records that were accepted.
+    /// Number of units of records (blocks that describe the data before them) that were accepted.
     pub units: u64,
-    /// Blocks that look like units of records and are not valid: damaged, or user data that resemble one.
+    /// Number of blocks that look like units of records and are not valid: damaged, or user data that resemble one.
     pub strange_units: u64,
-    /// Blocks with data that no unit describes: the unit is lost, or the power failed before it was written. The files
-    /// of these blocks were recovered as of an earlier record, or not at all.
+    /// Number of blocks with data that no unit describes: the unit is lost, or the power failed before it was written.
+    /// The files of these blocks were recovered as of an earlier record, or not at all.
     pub untold_blocks: u64,
-    /// Files that were recovered.
+    /// Number of files that were recovered, incomplete ones included.
     pub files: u64,
     /// Sum of the sizes of the recovered files, in bytes.
     pub bytes: u64,
-    /// Directories that were recovered.
+    /// Number of directories that were recovered.
     pub directories: u64,
     /// Files with missing blocks. Their names end in `.incomplete`, and the missing blocks read as zeros.
     pub incomplete: Vec<Flawed>,
     /// Files that were recovered as of an earlier record, since blocks of their newest record are missing.
     pub older: Vec<Flawed>,
-    /// Files and directories that were renamed, since another one has their name now. Most of them were deleted or
-    /// replaced.
+    /// Number of files and directories that got another name, since a newer one has their name. Most of them were
+    /// deleted or replaced.
     pub renamed: u64,
-    /// Files without a known name, and directories without a known parent. They are in `lost+found`.
+    /// Number of files without a known name and of directories without a known parent. They are in `lost+found`.
     pub unnamed: u64,
-    /// Blocks that match no checksum of their record and could not be reconstructed from parity.
+    /// Number of blocks that do not match the checksum in their record and could not be reconstructed from parity.
     pub damaged_blocks: u64,
-    /// Blocks that were reconstructed from parity.
+    /// Number of blocks that were reconstructed from parity.
     pub recovered_blocks: u64,
-    /// Blocks that were found and belong to an earlier version of their file.
+    /// Number of valid blocks that no recovered file uses: they belong to an earlier version of their file, or are a
+    /// second copy of a block.
     pub superseded_blocks: u64,
-    /// Numbers of the drives of the array that were not given or failed, counted from 0.
+    /// Numbers of the drives of the array that were not given or failed, counted from 0 in the array.
     pub missing_drives: Vec<u8>,
     /// Names of the given drives that were replaced by others. Nothing on these drives is read.
     pub replaced: Vec<String>,
-    /// Names of the given drives that were replaced and are read nevertheless, since the replacing drive is missing.
+    /// Names of the given drives that were replaced and are read nevertheless, since the drive that replaced them is
+    /// missing.
     pub standing_in: Vec<String>,
-    /// Whether files may have been stored only in the hot zone. The drives have no records of such files, or have
-    /// records of earlier versions.
+    /// Whether files may have been stored only in the hot zone, which is not read. The drives have no records of such
+    /// files, or have records of earlier versions.
     pub may_lack_files_alone: bool,
 }
 
@@ -158,9 +161,14 @@ struct Everything {
     sequence: u64,
 }
 
-/// Reads all of `drives` and writes new metadata to `metadata`, so that the file system can be mounted with both. If
-/// the metadata were on the drive with the data, `metadata` must be that drive. `progress` is called after each stripe
-/// group.
+/// Reads all data of `drives` and writes new metadata to `metadata`, so that the file system can be mounted with both.
+/// If the metadata were on the drive with the data, `metadata` must be that drive. `progress` is called after each
+/// stripe group.
+///
+/// # Errors
+/// [`FsError::Format`] if `drives` are not of one file system with the store `log`, if too few of them are given, or if
+/// no record is found. Without `force` also if the metadata can be read, or `metadata` holds a file system. A failed
+/// write to `metadata` is an error too.
 pub async fn salvage(
     drives: &[Device],
     metadata: &Device,

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use super::{Allocation, Reservation, Usage};
 use crate::error::FsError;
 
-/// The counts.
+/// Counts of reserved, allocated and freed blocks.
 #[derive(Default)]
 pub struct Account {
     reserved: Cell<u64>,
@@ -19,7 +19,11 @@ pub struct Account {
 }
 
 impl Account {
-    /// Reserves `blocks` in place of `reservation`, on a store with space for `room` blocks, `live` of them in use.
+    /// Changes `reservation` to `blocks` blocks. The store has space for `room` blocks, of which `live` are in use.
+    ///
+    /// # Errors
+    /// [`FsError::NoSpace`] if the reservation grows, and the live and all reserved blocks would exceed `room`.
+    /// `reservation` then stays unchanged.
     pub fn reserve(&self, reservation: &mut Reservation, blocks: u64, live: u64, room: u64) -> Result<(), FsError> {
         let others = self.reserved.get() - reservation.blocks;
         if blocks > reservation.blocks && live + others + blocks > room {
@@ -30,31 +34,31 @@ impl Account {
         Ok(())
     }
 
-    /// Reserves `blocks` in the empty `reservation` without a check for space: they were reserved before the mount.
+    /// Adds `blocks` to the empty `reservation` without a check for space: they were reserved before the mount.
     pub fn keep(&self, reservation: &mut Reservation, blocks: u64) {
         self.reserved.set(self.reserved.get() + blocks);
         reservation.blocks += blocks;
     }
 
-    /// Releases `blocks` of `reservation`.
+    /// Releases `blocks` of the blocks of `reservation`.
     pub fn unreserve(&self, reservation: &mut Reservation, blocks: u64) {
         self.reserved.set(self.reserved.get() - blocks);
         reservation.blocks -= blocks;
     }
 
-    /// Counts allocated blocks.
+    /// Adds `blocks` to the number of allocated blocks.
     pub fn allocate(&self, blocks: u64) {
         self.allocated.set(self.allocated.get() + blocks);
     }
 
-    /// Subtracts an allocation that could not be written, with its records.
+    /// Subtracts an allocation that could not be written from the counts, with its records.
     pub fn abort(&self, allocation: &Allocation) {
         self.allocated.set(self.allocated.get() - allocation.blocks());
         let (all_units, all_blocks) = self.records.get();
         self.records.set((all_units - allocation.counted.0, all_blocks - allocation.counted.1));
     }
 
-    /// Counts freed blocks.
+    /// Adds `blocks` to the number of freed blocks.
     pub fn free(&self, blocks: u64) {
         self.freed.set(self.freed.get() + blocks);
     }
@@ -66,8 +70,8 @@ impl Account {
         self.records.set((all_units + units, all_blocks + blocks));
     }
 
-    /// Returns the usage of a store with space for `room` blocks, `live` of them in use. The caller fills in the counts
-    /// of bands.
+    /// Returns the usage of a store with space for `room` blocks, of which `live` are in use. The caller fills in the
+    /// numbers of dead blocks and of free runs.
     pub fn usage(&self, live: u64, room: u64) -> Usage {
         let free = room.saturating_sub(live + self.reserved.get());
         let (allocated, freed) = (self.allocated.get(), self.freed.get());

@@ -4,14 +4,14 @@ use super::{Allocation, WholeFiles, Zoned};
 use crate::block_run::BlockRun;
 use crate::executor::Local;
 
-/// A zone that the cleaner is about to empty.
+/// A zone, or a stripe group, that the cleaner is about to empty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Victim {
-    /// Number of the zone.
+    /// Number of the zone or stripe group.
     pub zone: u32,
-    /// Blocks of the zone.
+    /// Blocks of the zone that are written, live or dead, from its start on.
     pub run: BlockRun,
-    /// Number of live blocks in the zone.
+    /// Number of live blocks in the zone at this time: the blocks to copy.
     pub live: u64,
 }
 
@@ -31,55 +31,61 @@ pub struct Victim {
 /// 2. No zone with a pinned run is returned.
 /// 3. Emptying a zone that was returned gains space.
 pub trait Cleaning: Zoned {
-    /// Ends the marking of live blocks by [`super::Store::claim`]: for the cleaning policy, these blocks are older than
-    /// all blocks that are written from now on.
+    /// Ends the marking of live blocks by [`super::Store::claim`] during the mount. To the cleaning policy, these
+    /// blocks are older than all blocks that are written from now on.
     fn claimed(&self);
 
-    /// Returns a zone to be emptied, by the store's cleaning policy; `None` if emptying gains no space in any zone.
+    /// Chooses a zone to be emptied by the store's cleaning policy, and takes it out of use until
+    /// [`Cleaning::emptied`]. Returns `None` if no zone gains space when it is emptied.
     fn victim(&self) -> Option<Victim>;
 
-    /// Like [`Cleaning::victim`], but returns the zone with the fewest live blocks: for when the copies of the other
-    /// victim do not fit.
+    /// Like [`Cleaning::victim`], but chooses the zone with the fewest live blocks. For the case that the copies of
+    /// another victim do not fit.
     fn easiest_victim(&self) -> Option<Victim>;
 
-    /// Returns access to the limits on moving whole files, if the cleaning policy moves whole files.
+    /// Returns the store's limits on moving whole files if its cleaning policy moves whole files; `None` by default.
     fn whole_files(&self) -> Option<&dyn WholeFiles> {
         None
     }
 
-    /// Allocates blocks for copies by the cleaner, or for the first part of them, from the space kept back for the
-    /// cleaner. A store with [`super::Records`] writes no record for these blocks.
+    /// Allocates blocks for copies by the cleaner, also from the space kept back for the cleaner. The allocation may
+    /// have fewer than `blocks` blocks: the caller then calls again for the rest. Returns `None` if there is no space.
+    /// A store with [`super::Records`] writes no record for these blocks.
     fn allocate_for_cleaner(&self, blocks: u64) -> Local<'_, Option<Allocation>>;
 
-    /// Ends the emptying of a zone, which was reset if `was_reset`.
+    /// Ends the emptying of zone `zone`. If `was_reset`, the zone was reset and can be written again. If not, its
+    /// blocks are unchanged.
     fn emptied(&self, zone: u32, was_reset: bool);
 
-    /// Defers a zone after a device error while it was emptied. If such errors go on, other zones are chosen first.
+    /// Counts a failed attempt to empty the zone, because of a device error. After several such failures in a row, the
+    /// zone is not chosen any more.
     fn put_off(&self, zone: u32);
 
-    /// Allows one more attempt for each deferred zone, because no other zone is left.
+    /// Allows one more attempt for each zone that is not chosen any more because of failures.
     fn put_off_none(&self);
 
-    /// Keeps the zones of these runs from being emptied until [`Cleaning::unpin`]: their data are written, but no file
-    /// refers to them yet.
+    /// Keeps the zones of these runs from being emptied until [`Cleaning::unpin`]. For data that are written, and to
+    /// which no file refers yet.
     fn pin(&self, runs: &[BlockRun]);
 
-    /// Undoes one [`Cleaning::pin`].
+    /// Undoes one call of [`Cleaning::pin`] with the same runs.
     fn unpin(&self, runs: &[BlockRun]);
 
-    /// Returns whether to clean in the background now, although writes may arrive.
+    /// Returns whether to clean now, even while writes arrive: a writer waits for space, or space is short.
     fn wants_cleaning(&self) -> bool;
 
-    /// Returns whether to clean in the background if no write has arrived for some time.
+    /// Returns whether to clean if no write has arrived for some time. It is true whenever [`Cleaning::wants_cleaning`]
+    /// is, and on some stores also with more free space.
     fn wants_cleaning_when_idle(&self) -> bool;
 
-    /// Returns how close the store is to having only the zones kept back, in thousandths. At 0 writers are not slowed
-    /// down; at 1000 writers must wait for the cleaner. Returns 0 if cleaning would gain nothing.
+    /// Returns the shortage of free space, in thousandths. At 0 writers are not slowed down; at 1000 only the space
+    /// kept back for the cleaner is left, and writers must wait. Returns 0 if cleaning would gain nothing.
     fn shortage(&self) -> u64;
 
-    /// Waits until a writer needs space that only cleaning can make.
+    /// Returns a future that is ready when a writer needs space that only cleaning can make.
     fn cleaning_needed(&self) -> Local<'_, ()>;
 
-    /// Reports that the cleaner found no zone worth emptying: waiting writers must give up.
+    /// Reports that the cleaner found no zone that gains space: writers that wait for it get `FsError::NoSpace` unless
+    /// a write in flight may still leave space.
     fn cleaning_failed(&self);
 }

@@ -1,47 +1,52 @@
 //! Self-description of a store: name, layout rules and space usage.
 
-/// Space usage of a store, in blocks unless stated otherwise.
+/// Space usage of a store, in blocks of 4 KiB unless stated otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Usage {
-    /// Blocks that file data could occupy.
+    /// Number of blocks that live data may occupy, without space kept back for the cleaner.
     pub blocks: u64,
-    /// Blocks that hold live data.
+    /// Number of blocks with live data. On a store that appends to zones, blocks being written count too.
     pub live: u64,
-    /// Blocks that a new file could still allocate; reserved blocks are not among them.
+    /// Number of blocks that new files could still allocate. Reserved blocks do not count; dead blocks count, for they
+    /// can be cleaned.
     pub free: u64,
-    /// Blocks that hold dead data until they are cleaned.
+    /// Number of blocks with dead data, which must be cleaned before they can be written; 0 on a store without
+    /// cleaning.
     pub dead: u64,
-    /// Free blocks in runs too short to be written (Singh 2014 §4.4.3).
+    /// Number of free blocks in runs shorter than the footer that a write needs after it (Singh 2014 §4.4.3); 0 on
+    /// stores other than `caveat`.
     pub unusable: u64,
-    /// Number of runs of free blocks, or of empty zones.
+    /// Number of runs of free blocks. On stores that append, the number of empty zones, or of stripe groups that could
+    /// be opened.
     pub free_runs: u64,
-    /// Length of the longest file that could be written in one piece.
+    /// Number of blocks of the largest file that could be written now; on the store `caveat`, in one piece.
     pub longest: u64,
-    /// Blocks allocated since the mount.
+    /// Number of data blocks allocated since the mount, less those of aborted allocations.
     pub allocated: u64,
-    /// Blocks freed since the mount.
+    /// Number of blocks freed since the mount.
     pub freed: u64,
-    /// Record units written since the mount, and blocks written only for records. A record in a block that would
-    /// otherwise be filled with zeros adds no such block.
+    /// Number of record units (blocks with records) written since the mount, and number of blocks written only for
+    /// records. A record in a block that would otherwise be filled with zeros adds no such block.
     pub records: (u64, u64),
 }
 
-/// The name, the layout rules and the space usage of a store. The name, [`Describe::is_contiguous`] and
-/// [`Describe::band_blocks`] are the same for the lifetime of the store.
+/// Name, layout rules and space usage of a store. All but [`Describe::row_blocks`] and [`Describe::usage`] are the same
+/// for the lifetime of the store.
 pub trait Describe {
-    /// Returns the name of the store.
+    /// Returns the name of the store, such as `log`.
     fn name(&self) -> &'static str;
 
-    /// Returns whether a file must lie in one piece, with holes filled with zeros.
+    /// Returns whether each file must be one extent. Holes of a file are then filled with zeros.
     fn is_contiguous(&self) -> bool;
 
-    /// Returns the number of blocks of a band: no extent crosses the boundary of a band. Without bands, larger than any device.
+    /// Returns the number of blocks of a band, whose boundaries no extent crosses: a zone, or a stripe group. On a
+    /// store without bands, returns `u64::MAX`.
     fn band_blocks(&self) -> u64;
 
-    /// Returns the smallest number of blocks that are written together at `block`. A shorter write is padded. Returns 1
-    /// on a store that can write each block alone.
+    /// Returns the smallest number of blocks that can be written together at `block`; a shorter write is padded with
+    /// zeros. It is 1 on a store that can write each block alone.
     fn row_blocks(&self, block: u64) -> u64;
 
-    /// Returns the space usage.
+    /// Returns the space usage of the store now.
     fn usage(&self) -> Usage;
 }

@@ -49,7 +49,7 @@ use crate::device::{Kind, ZoneState};
 use crate::error::FsError;
 use imbrex_units::names::suggestion;
 
-/// The stores, each with its kinds of devices: the registry of this family.
+/// Names of all stores, each with a description of the devices that it is for.
 pub const NAMES: &[(&str, &str)] = &[
     ("strict-append", "zoned drives"),
     ("caveat", "caveat disks"),
@@ -65,7 +65,7 @@ fn clean_below(option: Option<String>) -> Result<u64, String> {
     }
 }
 
-/// Returns the default store for a device of this kind.
+/// Returns the name of the default store for a single device of this kind; `None` for a conventional device.
 pub fn default_for(kind: &Kind) -> Option<&'static str> {
     match kind {
         Kind::Zoned { .. } => Some("strict-append"),
@@ -74,7 +74,12 @@ pub fn default_for(kind: &Kind) -> Option<&'static str> {
     }
 }
 
-/// Creates the store `name` for blocks `data` of `on`, whose zones are `zones`. `option` returns the options chosen by mkfs.
+/// Creates the store `name` for the blocks `data` of `on`. On an array the store is `log`, and the other arguments but
+/// `option` are not used. `zones` are the reported states of all zones of a zoned drive. `option` returns the value of
+/// an option of the store by its key, as mkfs recorded it.
+///
+/// # Errors
+/// [`FsError::Format`] if the store is not for this kind of device, or if an option has an invalid value.
 pub fn make(
     name: &str,
     on: &Data,
@@ -104,7 +109,7 @@ pub fn make(
     }
 }
 
-/// Returns the message that says why store `name` is not for a device of this kind.
+/// Returns the message for the user that store `name` is not for a device of this kind, or that no store has this name.
 pub fn unfit(name: &str, kind: &Kind) -> String {
     match NAMES.iter().find(|(store, _)| *store == name) {
         Some((_, needs)) => format!("store '{name}' is for {needs}, and this device is {}", kind.name()),

@@ -3,11 +3,11 @@
 use super::Reservation;
 use crate::block_run::BlockRun;
 
-/// A store whose reservations name particular blocks.
+/// A store whose reservations name particular blocks, not only a number of blocks.
 ///
-/// One allocation takes the whole reservation, so a reservation is lent and returned as a whole. A new reservation may
-/// name other blocks than the one before.
+/// One allocation takes the whole reservation. A reservation that is made anew may name other blocks than before.
 pub trait Places {
-    /// Returns the blocks of `reservation` without their footers.
+    /// Returns the blocks that `reservation` names for data, without their footers: the blocks after a write that it
+    /// may destroy.
     fn places_of(&self, reservation: &Reservation) -> Vec<BlockRun>;
 }

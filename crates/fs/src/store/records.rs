@@ -6,12 +6,12 @@ use crate::error::FsError;
 use crate::executor::Local;
 use crate::format::record::{DirectoryRecord, Piece};
 
-/// The context of the records for an allocation: the files and directories that they describe.
+/// Files and directories that the records of an allocation describe.
 #[derive(Clone, Default, Debug)]
 pub struct RecordContext {
-    /// The files, each with the range of its blocks, in the order in which the blocks are written.
+    /// Runs of blocks of files to be written, each with the record of its file, in the order in which they are written.
     pub pieces: Vec<Piece>,
-    /// Directories that contain the files. A stripe group may have records of some of them already.
+    /// Records of the directories above the files. A stripe group may hold some of them already.
     pub directories: Vec<DirectoryRecord>,
 }
 
@@ -20,7 +20,10 @@ pub struct RecordContext {
 ///
 /// The caller writes the bytes of [`Records::record_bytes`] behind the data of each allocation, by the same command.
 pub trait Records: Cleaning {
-    /// Like [`super::Store::allocate`], with records of the blocks. `context` describes `blocks` blocks.
+    /// Like [`super::Store::allocate`], with records of the blocks. `context` describes all `blocks` blocks, in order.
+    ///
+    /// # Errors
+    /// [`FsError::NoSpace`].
     fn allocate_with_records<'a>(
         &'a self,
         reservation: &'a mut Reservation,
@@ -28,21 +31,24 @@ pub trait Records: Cleaning {
         context: &'a RecordContext,
     ) -> Local<'a, Result<Allocation, FsError>>;
 
-    /// Like [`Cleaning::allocate_for_cleaner`], with records of the blocks. `context` describes `blocks` blocks.
+    /// Like [`Cleaning::allocate_for_cleaner`], with records of the blocks. `context` describes all `blocks` blocks, in
+    /// order.
     fn allocate_for_cleaner_with_records<'a>(
         &'a self,
         blocks: u64,
         context: &'a RecordContext,
     ) -> Local<'a, Option<Allocation>>;
 
-    /// Allocates blocks for records that wait in memory, without data. Returns `None` if none wait.
+    /// Allocates blocks for records that still wait in memory, without data. Each call serves one stripe group. Returns
+    /// `None` if no group has waiting records and space for them.
     fn allocate_for_records(&self) -> Option<Allocation>;
 
-    /// Returns the bytes to write after the data of `allocation`: records, and the zeros that fill up its zone. `sums`
-    /// are the checksums of the data blocks.
+    /// Returns the bytes to write after the data of `allocation`: units of records, and zeros. Their number is
+    /// [`Allocation::record_blocks`] times 4096. `sums` are the checksums of the data blocks, in order. Must be called
+    /// once for each allocation, before the next allocation in the same stripe group.
     fn record_bytes(&self, allocation: &Allocation, sums: &[u32]) -> Vec<u8>;
 
-    /// Returns runs of data that have no records and cannot get any at their place. The caller must move them. Each run
-    /// is returned once.
+    /// Removes and returns the runs of data that have no records and cannot get any at their place, for example after a
+    /// failed write. The caller must move them.
     fn take_unrecorded(&self) -> Vec<BlockRun>;
 }

@@ -2,15 +2,16 @@
 
 use crate::format::change::Change;
 
-/// A store on an array, which forms stripe groups of zones when it needs them and drops the groups that were emptied.
+/// A store on an array. It forms stripe groups, each of one zone on several drives, when it needs them, and drops the
+/// groups that were emptied.
 pub trait StripeGroups {
-    /// Returns and removes the pending changes of the store itself: groups that were opened or dropped. They must be
-    /// journaled before any record of a later allocation.
+    /// Removes and returns the pending changes of the metadata: stripe groups that were opened or dropped since the
+    /// last call. They must be journaled before any record of a later allocation.
     fn drain_changes(&self) -> Vec<Change>;
 
-    /// Recomputes the available space after a drive was added, removed or lost.
+    /// Recomputes the available space, after a drive was added, removed or lost.
     fn refresh(&self);
 
-    /// Returns the number of groups that could be opened now.
+    /// Returns the number of stripe groups that could be opened now from the free zones of the drives.
     fn unopened(&self) -> u64;
 }

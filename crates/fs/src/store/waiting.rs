@@ -84,8 +84,8 @@ impl Drop for Queued<'_> {
 
 impl Waiting {
     /// Repeats `attempt` until it returns a value. While `is_busy` returns true, waits for the other tasks that write,
-    /// which may leave space; otherwise asks the cleaner. `has_allocations` returns whether any band is allocated or being
-    /// emptied.
+    /// which may leave space; otherwise asks the cleaner. `has_allocations` returns whether any band is allocated or
+    /// being emptied.
     ///
     /// # Errors
     ///

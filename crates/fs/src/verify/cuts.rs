@@ -34,12 +34,12 @@ use crate::format::change::GroupLayout;
 /// Up to this number of blocks that are not durable, every subset is tried.
 const EVERY_SUBSET: usize = 6;
 
-/// Counts of a check.
+/// Counts of a power-cut check.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tally {
-    /// Number of writes, flushes and resets after which the power was cut.
+    /// Number of power cuts: one after each write, flush, reset and finish of a device.
     pub cuts: u64,
-    /// Number of states that were examined.
+    /// Number of states examined after the cuts. Each cut gives one state for each tried subset of unflushed blocks.
     pub states: u64,
 }
 
@@ -68,7 +68,10 @@ fn mount_options(trial: &Trial, sabotage: Option<Sabotage>) -> MountOptions {
     }
 }
 
-/// Creates and mounts a new file system on model devices.
+/// Makes the file system of `trial` on new model devices, and mounts it.
+///
+/// # Errors
+/// The file system could not be made or mounted.
 pub async fn fresh(executor: &Executor, trial: &Trial) -> Result<(Fs, Rig), FsError> {
     let rig = Rig::new(trial);
     rig.make(executor, trial).await?;
@@ -152,11 +155,10 @@ async fn run(
     Ok((steps, rig.take_snapshots(), rig.broken_rules() - broken))
 }
 
-/// Checks that the file system shows the same names and bytes as the naive one.
+/// Checks that the file system shows the same names, attributes and file contents as the naive one.
 ///
 /// # Errors
-///
-/// The first difference.
+/// The first difference, or an access that failed. The error is a message.
 pub async fn compare_all(fs: &Fs, naive: &Naive) -> Result<(), String> {
     let found = shown(fs).await?;
     let expected = naive.shown();
@@ -188,7 +190,10 @@ fn difference(found: &BTreeMap<String, Shown>, expected: &BTreeMap<String, Shown
     "no difference".into()
 }
 
-/// Returns the attributes of every path of the file system, without file contents.
+/// Returns the attributes at every path of the file system but that of the root directory, without file contents.
+///
+/// # Errors
+/// A directory could not be listed, or a file's attributes could not be read. The error is a message.
 pub async fn shown(fs: &Fs) -> Result<BTreeMap<String, Shown>, String> {
     let (mut shown, mut first_paths) = (BTreeMap::new(), BTreeMap::new());
     let mut left = vec![(String::new(), crate::namespace::ROOT)];
@@ -221,11 +226,12 @@ pub async fn shown(fs: &Fs) -> Result<BTreeMap<String, Shown>, String> {
     Ok(shown.into_iter().map(with_first).collect())
 }
 
-/// Performs `operations`, and examines the state after every cut.
+/// Performs `operations` on a new file system, and examines the states that a power cut can leave after each write,
+/// flush, reset and finish of a device.
 ///
 /// # Errors
-///
-/// The first cut after which a rule is violated, and the violation.
+/// The first cut after which a rule of this module is violated, and the violation. Also an operation whose outcome
+/// differs from that of the naive file system. The error is a message.
 pub fn judge(trial: &Trial, operations: &[Operation]) -> Result<Tally, String> {
     let executor = Executor::in_virtual_time();
     let ran = executor.run(run(executor.clone(), trial.clone(), operations.to_vec()));
@@ -310,9 +316,10 @@ const SECTOR_BYTES: usize = 512;
 /// Number of attempts to choose a block that has older contents.
 const CHOICES: usize = 64;
 
-/// Puts one block of a device, or one sector of the block, back to its state in a snapshot of device `number` in
-/// `earlier`, as if the host's disk had dropped all later writes to it. Returns the number of the block, or `None` if
-/// no block has older contents.
+/// Puts one block of a device, or one sector of 512 bytes of the block, back to its state in a random earlier snapshot,
+/// as if the drive had dropped all later writes to it. `earlier` has the snapshots of all devices, of which `number` is
+/// the index of this one. Returns the number of the block. Returns `None` and changes nothing if no block with older
+/// contents is found in 64 attempts.
 pub fn lose_write(
     contents: &mut Contents,
     (number, earlier): (usize, &[Vec<Snapshot>]),

@@ -15,10 +15,10 @@ use self::trial::{Harm, Trial};
 use crate::core::HotOn;
 use crate::device::{Geometry, Kind};
 
-/// A test configuration: a name, and small devices with a store.
+/// A named test configuration: small devices and a store.
 pub type Toy = (&'static str, Trial);
 
-/// Returns a single drive and an array whose cleaner moves whole files.
+/// Returns two configurations, a single drive and an array, with the store `log` whose cleaner moves whole files.
 pub fn with_whole_files() -> Vec<Toy> {
     let with = |name, toy: &Toy| {
         let options = [toy.1.options.clone(), vec![("cleaner".to_string(), "files".to_string())]].concat();
@@ -27,8 +27,8 @@ pub fn with_whole_files() -> Vec<Toy> {
     vec![with("log, files moved as a whole", &toys()[4]), with("an array, files moved as a whole", &arrays()[2])]
 }
 
-/// Returns a small device for each store, one drive each: large enough to be cleaned and to overflow, small enough to
-/// try every cut.
+/// Returns configurations of one drive each, for each store. The drives are large enough to be cleaned and to overflow,
+/// and small enough to try every power cut.
 pub fn toys() -> Vec<Toy> {
     let zoned = |active_max| Kind::Zoned { zone_blocks: 8, zones: 20, conventional: 12, active_max };
     let option = |key: &str, value: &str| vec![(key.to_string(), value.to_string())];
@@ -51,8 +51,8 @@ pub fn toys() -> Vec<Toy> {
     ]
 }
 
-/// Returns a small array and a single drive, each with its metadata on two devices. Either copy of the metadata may be
-/// lost or altered, in addition to the harm that the parity must tolerate.
+/// Returns two configurations, a single drive and an array, each with its metadata on two devices. Either copy of the
+/// metadata may be lost or altered, in addition to the harm that the parity must tolerate.
 pub fn mirrored() -> Vec<Toy> {
     let (toys, arrays) = (toys(), arrays());
     vec![on_two(&toys[0]), on_two(&arrays[2])]
@@ -66,8 +66,8 @@ fn on_two(toy: &Toy) -> Toy {
     (toy.0, Trial { metadata: two, harms, ..toy.1.clone() })
 }
 
-/// Returns arrays and a drive with hot zones that hold the only copy of some files. One hot zone has space for most
-/// files, and one is the smallest possible.
+/// Returns configurations with a hot zone that holds the only copy of some files: two arrays and a single drive. One
+/// hot zone has space for most files, and one is the smallest possible, a single block.
 pub fn with_files_alone() -> Vec<Toy> {
     let with = |name, toy: &Toy, hot_blocks| (name, Trial { hot_blocks, ..toy.1.clone() });
     let (single, array) = (on_two(&toys()[4]), on_two(&arrays()[2]));
@@ -78,8 +78,9 @@ pub fn with_files_alone() -> Vec<Toy> {
     ]
 }
 
-/// Returns a single drive and arrays with a hot zone that holds copies of files, the smallest possible hot zone among
-/// them. The harms of the mirrored configuration also affect these copies.
+/// Returns configurations with a hot zone that holds copies of files: two single drives and two arrays. One hot zone is
+/// the smallest possible, a single block. On the mirrored array, harm to the metadata devices also affects these
+/// copies.
 pub fn with_hot_zones() -> Vec<Toy> {
     let with = |name, toy: &Toy, hot_blocks| {
         let copies = ("hot_files".to_string(), "copies".to_string());
@@ -95,8 +96,8 @@ pub fn with_hot_zones() -> Vec<Toy> {
     ]
 }
 
-/// Returns arrays with a hot zone on their drives: in the conventional zone of the superblock, or on the outer part of
-/// a conventional disk. One of the hot zones has a single block in total.
+/// Returns configurations of arrays with a hot zone on their drives: in the conventional zones, or on the outer part of
+/// conventional disks. One of the hot zones has a single block in total.
 pub fn with_hot_zones_on_drives() -> Vec<Toy> {
     let (arrays, hot_on) = (arrays(), HotOn::Drives);
     let kind = Kind::Zoned { zone_blocks: 8, zones: 10, conventional: 2, active_max: None };
@@ -108,8 +109,8 @@ pub fn with_hot_zones_on_drives() -> Vec<Toy> {
     ]
 }
 
-/// Returns the configurations of [`arrays`] with appends of at most three blocks, so that several appends of a file are
-/// in flight.
+/// Returns the configurations of [`arrays`] with appends limited to three blocks of 4 KiB, so that several appends of a
+/// file are in flight.
 pub fn in_short_appends() -> Vec<Toy> {
     let with = |(name, toy): Toy| {
         let options = [toy.options.clone(), vec![("append_blocks".to_string(), "3".to_string())]].concat();
@@ -118,7 +119,7 @@ pub fn in_short_appends() -> Vec<Toy> {
     arrays().into_iter().map(with).collect()
 }
 
-/// Returns small arrays, each with the harms that its parity must tolerate.
+/// Returns configurations of small arrays, each with the harms that its parity must tolerate.
 pub fn arrays() -> Vec<Toy> {
     let zoned = Kind::Zoned { zone_blocks: 8, zones: 9, conventional: 0, active_max: None };
     let array = |kind, drives: usize, parity, width: Option<&str>| {

@@ -6,29 +6,29 @@ use super::operation::{Operation, pattern};
 use crate::core::Allocate;
 use crate::error::FsError;
 
-/// A file.
+/// A file of the naive file system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum File {
-    /// A regular file, with its bytes.
+    /// A regular file, with all its bytes.
     Regular(Vec<u8>),
-    /// A directory: names, and the numbers of their files.
+    /// A directory: its names, each with the number of its file.
     Directory(BTreeMap<String, u32>),
-    /// A symbolic link, with its target.
+    /// A symbolic link, with the path that it points to.
     Symlink(String),
 }
 
-/// The attributes that a path shows, without file contents.
+/// Attributes that are visible at a path, without file contents.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shown {
-    /// File type and permissions.
+    /// File type and permissions, in the encoding of `st_mode`.
     pub mode: u32,
-    /// Number of names of the file; for a directory, 2 plus its number of subdirectories.
+    /// Number of names of the file; for a directory, 2 plus the number of its subdirectories.
     pub links: u32,
-    /// Target of a symbolic link.
+    /// Target of a symbolic link; `None` for other files.
     pub target: Option<String>,
-    /// First byte of extended attribute `user.a`.
+    /// First byte of extended attribute `user.a`; `None` if the file does not have it.
     pub attribute: Option<u8>,
-    /// The first of the file's paths in alphabetical order.
+    /// First of the file's paths in alphabetical order: equal for all hard links of a file.
     pub first_path: String,
 }
 
@@ -39,7 +39,8 @@ struct Node {
     attribute: Option<u8>,
 }
 
-/// The naive file system.
+/// The naive file system: a reference, as simple as possible, that is never full and loses nothing. The default has an
+/// empty root directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Naive {
     nodes: BTreeMap<u32, Node>,
@@ -68,7 +69,11 @@ impl Naive {
         }
     }
 
-    /// Returns the number of the file at `path`.
+    /// Returns the number of the file at `path`, relative to the root directory; 0 for the root directory itself.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`] if a name does not exist, [`FsError::NotDirectory`] if a name before the last is not a
+    /// directory.
     pub fn find(&self, path: &str) -> Result<u32, FsError> {
         let mut names = path.split('/').filter(|name| !name.is_empty());
         names.try_fold(0, |at, name| self.directory(at)?.get(name).copied().ok_or(FsError::NotFound))
@@ -162,7 +167,11 @@ impl Naive {
         }
     }
 
-    /// Performs `operation`.
+    /// Performs `operation`. Operations without a visible effect, such as a checkpoint, do nothing. Errors within
+    /// [`Operation::Together`] are ignored.
+    ///
+    /// # Errors
+    /// The error of a POSIX file system for this operation; nothing is changed then.
     pub fn perform(&mut self, operation: &Operation) -> Result<(), FsError> {
         match operation {
             Operation::Create(path) => self.add(path, File::Regular(Vec::new()), 0o644),
@@ -248,7 +257,7 @@ impl Naive {
         }
     }
 
-    /// Returns every path with the number of its file, in alphabetical order.
+    /// Returns every path but that of the root directory, with the number of its file, in alphabetical order.
     pub fn paths(&self) -> BTreeMap<String, u32> {
         let mut paths = BTreeMap::new();
         self.collect(0, "", &mut paths);
@@ -264,7 +273,7 @@ impl Naive {
         }
     }
 
-    /// Returns the attributes of every path, without file contents.
+    /// Returns the attributes at every path but that of the root directory, without file contents.
     pub fn shown(&self) -> BTreeMap<String, Shown> {
         let paths = self.paths();
         let show = |number: u32| {
@@ -286,7 +295,7 @@ impl Naive {
         paths.iter().map(|(path, number)| (path.clone(), show(*number))).collect()
     }
 
-    /// Returns the bytes of a regular file; `None` for another kind of file.
+    /// Returns the bytes of the regular file with this number; `None` if the file is of another kind or does not exist.
     pub fn bytes(&self, number: u32) -> Option<&[u8]> {
         match &self.nodes.get(&number)?.file {
             File::Regular(bytes) => Some(bytes),

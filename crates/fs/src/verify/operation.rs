@@ -9,58 +9,63 @@ use crate::format::change::Inode;
 use crate::format::file_type::{FORMAT, REGULAR};
 use crate::namespace::ROOT;
 
-/// An operation. Paths are names joined with `/`.
+/// An operation on a file system. Paths are relative to the root directory; their names are joined with `/`. The empty
+/// path is the root directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// Makes an empty file.
+    /// Creates an empty regular file.
     Create(String),
-    /// Makes a directory.
+    /// Creates a directory.
     MakeDirectory(String),
-    /// Makes a symbolic link with the target in the second field.
+    /// Creates a symbolic link at the first path, with the second string as its target.
     Symlink(String, String),
-    /// Writes at an offset the given number of bytes of the [`pattern`] of a seed.
+    /// Writes to a file the [`pattern`] of a seed. The fields are the path, the byte offset, the number of bytes and
+    /// the seed.
     Write(String, u64, usize, u8),
-    /// Like [`Operation::Write`], and closes the file, which writes the data to the store.
+    /// Like [`Operation::Write`], and then closes the file, which writes its cached data to the store.
     WriteOut(String, u64, usize, u8),
-    /// Sets the length of the file, in bytes.
+    /// Sets the length of a file to a number of bytes, shorter or longer than before.
     Truncate(String, u64),
-    /// Calls `fallocate` with an offset, a length and a mode.
+    /// Calls `fallocate` on a file with a byte offset, a number of bytes and a mode.
     Allocate(String, u64, u64, Allocate),
-    /// Opens and closes the file, which writes its cached data to the store.
+    /// Opens and closes a file, which writes its cached data to the store.
     Close(String),
-    /// Reads the whole file, if it is a regular file.
+    /// Reads all bytes of a regular file. Does nothing if the path is of another kind of file.
     Read(String),
-    /// Makes a file or directory durable.
+    /// Makes a file or directory durable, with `fsync`.
     Fsync(String),
-    /// Makes everything durable.
+    /// Makes everything in the file system durable.
     Sync,
-    /// Renames.
+    /// Renames the first path to the second, whose file is replaced if it exists.
     Rename(String, String),
-    /// Exchanges two names.
+    /// Exchanges the files of two existing paths, like `RENAME_EXCHANGE`.
     Exchange(String, String),
-    /// Gives the file a second name.
+    /// Adds the second path as a hard link to the file of the first.
     Link(String, String),
-    /// Removes a name.
+    /// Removes a name of a file that is not a directory.
     Unlink(String),
-    /// Removes a directory.
+    /// Removes an empty directory.
     RemoveDirectory(String),
-    /// Sets extended attribute `user.a`.
+    /// Sets extended attribute `user.a` of a file to five bytes of the given value.
     SetAttribute(String, u8),
-    /// Changes the permissions.
+    /// Sets the permission bits of a file.
     Mode(String, u32),
-    /// Takes a checkpoint.
+    /// Writes a checkpoint of the metadata.
     Checkpoint,
-    /// Empties a zone.
+    /// Lets the cleaner empty up to one zone.
     Clean,
-    /// Waits the given number of seconds.
+    /// Waits the given number of seconds of the executor's time.
     Wait(u64),
-    /// Unmounts and mounts again. The owner of the mount does so; [`perform`] returns an error.
+    /// Unmounts the file system and mounts it again. Only the owner of the mount can do so; [`perform`] returns an
+    /// error.
     Remount,
-    /// Performs several operations concurrently, none of which changes the results of the others.
+    /// Performs several operations concurrently. None of them may change the result of another, and none may be a
+    /// `Together` or a `Remount`.
     Together(Vec<Operation>),
 }
 
-/// Returns the bytes of a write of `length` bytes with `seed` at `offset`. Each byte depends on its position in the file.
+/// Returns the bytes that [`Operation::Write`] writes: `length` bytes with `seed` at byte `offset`. Each byte depends
+/// only on the seed and on its position in the file, and is never 0.
 pub fn pattern(seed: u8, offset: u64, length: usize) -> Vec<u8> {
     (offset..offset + length as u64)
         .map(|at| seed ^ (at as u8).wrapping_mul(31) ^ ((at >> 8) as u8).wrapping_mul(17) | 1)
@@ -76,13 +81,21 @@ async fn parent<'a>(fs: &Fs, path: &'a str) -> Result<(Inode, &'a [u8]), FsError
     Ok((directory, name.as_bytes()))
 }
 
-/// Returns the file at a path.
+/// Returns the inode of the file at a path relative to the root directory. Symbolic links are not followed.
+///
+/// # Errors
+/// [`FsError::NotFound`] if a name does not exist, [`FsError::NotDirectory`] if a name before the last is not a
+/// directory.
 pub fn find(fs: &Fs, path: &str) -> Result<Inode, FsError> {
     let names = path.split('/').filter(|name| !name.is_empty());
     names.into_iter().try_fold(ROOT, |directory, name| fs.lookup(directory, name.as_bytes()).map(|attr| attr.inode))
 }
 
-/// Performs `operation` on `fs`.
+/// Performs `operation` on `fs`. Within [`Operation::Together`], operations on absent files are skipped.
+///
+/// # Errors
+/// The error of the operation, or of the last one that failed of [`Operation::Together`]. [`FsError::NotSupported`] for
+/// [`Operation::Remount`].
 pub async fn perform(fs: &Fs, operation: &Operation) -> Result<(), FsError> {
     let Operation::Together(operations) = operation else { return perform_one(fs, operation).await };
     let begin = |operation: &Operation| {
@@ -181,14 +194,15 @@ async fn perform_one(fs: &Fs, operation: &Operation) -> Result<(), FsError> {
     }
 }
 
-/// Chooses random operations on few names, so that operations often meet on one file.
+/// Generator of random operations on few names, so that operations often concern the same file.
 pub struct Chooser {
     random: Xoshiro256PlusPlus,
     size_max: u64,
 }
 
 impl Chooser {
-    /// Creates a chooser with the given seed, on files of up to `size_max` bytes.
+    /// Creates a generator with the given seed. Offsets and new lengths of files are below `size_max` bytes, and a
+    /// write has at most half as many bytes.
     pub fn new(seed: u64, size_max: u64) -> Chooser {
         Chooser { random: rand_core::SeedableRng::seed_from_u64(seed), size_max }
     }
@@ -202,12 +216,12 @@ impl Chooser {
         PATHS[self.below(PATHS.len() as u64) as usize].into()
     }
 
-    /// Returns a read of a random file.
+    /// Returns a read of a random path, which need not exist.
     pub fn choose_read(&mut self) -> Operation {
         Operation::Read(self.path())
     }
 
-    /// Returns the next operation.
+    /// Returns a random operation, on paths that need not exist.
     pub fn choose(&mut self) -> Operation {
         let (path, other) = (self.path(), self.path());
         let (offset, seed) = (self.below(self.size_max), self.below(250) as u8);

@@ -4,7 +4,7 @@
 use super::operation::{Chooser, Operation};
 use crate::core::Allocate;
 
-/// Number of kinds of operations in a short sequence.
+/// Number of operations from which each of the three operations of a short sequence is taken.
 pub const KINDS: usize = 15;
 
 fn operation(kind: usize, place: usize) -> Vec<Operation> {
@@ -29,7 +29,8 @@ fn operation(kind: usize, place: usize) -> Vec<Operation> {
     }]
 }
 
-/// Returns sequence `number` of all [`KINDS`]³. Two files exist and are durable, then three operations follow, then `fsync`.
+/// Returns the short sequence with the given number, from 0 to [`KINDS`]³ − 1. It creates two files and makes them
+/// durable, performs three operations, and ends with `fsync` of both names.
 pub fn short(number: usize) -> Vec<Operation> {
     let mut operations = vec![
         Operation::Create("a".into()),
@@ -45,7 +46,8 @@ pub fn short(number: usize) -> Vec<Operation> {
     operations
 }
 
-/// Returns a long random sequence of `length` operations with this seed.
+/// Returns a random sequence: four operations that create files and a directory, then `length` random ones. Equal seeds
+/// give equal sequences.
 pub fn long(seed: u64, length: usize) -> Vec<Operation> {
     let mut chooser = Chooser::new(seed, 20_000);
     let first = [
@@ -57,7 +59,8 @@ pub fn long(seed: u64, length: usize) -> Vec<Operation> {
     first.into_iter().chain((0..length).map(|_| chooser.choose())).collect()
 }
 
-/// Like [`long`], with two reads after each operation, so that files differ in heat.
+/// Returns the sequence of [`long`] with two reads of one random file after each operation, so that files differ in
+/// heat.
 pub fn long_with_reads(seed: u64, length: usize) -> Vec<Operation> {
     let mut chooser = Chooser::new(seed ^ 0x4EAD, 20_000);
     let mut operations = Vec::new();
@@ -68,7 +71,8 @@ pub fn long_with_reads(seed: u64, length: usize) -> Vec<Operation> {
     operations
 }
 
-/// Returns a sequence in which files are written concurrently, each by several commands, after other files were removed.
+/// Returns a sequence in which several files are written to the store concurrently, each by several commands, after
+/// other files were removed.
 pub fn at_once() -> Vec<Operation> {
     let name = |number: usize| format!("f{number}");
     let write = |number: usize, seed: u8| Operation::Write(name(number), 0, 4096 * (2 + number % 3), seed);

@@ -1,4 +1,5 @@
-//! The configuration of a power-cut check: devices, store, limits, harm to the drives after the cut, and deliberate faults.
+//! The configuration of a power-cut check: devices, store, limits, harm to the drives after the cut, and deliberate
+//! faults.
 
 use crate::core::{Bounds, HotOn, Sabotage};
 use crate::device::Geometry;
@@ -6,62 +7,67 @@ use crate::device::Geometry;
 /// Number of random subsets of blocks if there are too many blocks to try all subsets.
 pub(super) const RANDOM_SUBSETS: usize = 64;
 
-/// The harm that is done to the devices after a cut.
+/// Harm that is done to the devices after a power cut, before the next mount.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Harm {
-    /// No harm.
+    /// The devices stay as the cut left them.
     None,
-    /// The drives with these numbers are missing.
+    /// The drives with these numbers, counted from 0, are missing.
     Lost(Vec<usize>),
-    /// This drive is in the state that it had after half of the events of all devices.
+    /// The drive with this number is in an earlier state: the durable state after half of the events of all devices
+    /// before the cut.
     Stale(usize),
-    /// A block of one drive is altered. The choice differs for each state.
+    /// One byte in a used block of one drive is altered. Drive and block are chosen at random for each state.
     Altered,
-    /// This copy of the metadata is missing.
+    /// The device with this copy of the metadata, counted from 0, is missing.
     CopyLost(usize),
-    /// A block of this copy of the metadata is altered. The choice differs for each state.
+    /// One byte in a used block of this copy of the metadata is altered. The block is chosen at random for each state.
     CopyAltered(usize),
-    /// A block of this device, or 512 bytes of the block, are in an earlier state. The choice differs for each state.
-    /// Device numbers count the drives, and after them the copies of the metadata.
+    /// A block of the device with this number, or 512 bytes of the block, are in an earlier state, as if a write was
+    /// lost. The block is chosen at random for each state. Device numbers count the drives from 0, and after them the
+    /// copies of the metadata.
     WriteLost(usize),
 }
 
-/// The configuration of a power-cut check.
+/// Configuration of a power-cut check.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Geometry of the device, or of each drive of the array.
+    /// Size and kind of the drive, or of each drive of the array.
     pub geometry: Geometry,
-    /// Number of drives.
+    /// Number of drives with data.
     pub drives: usize,
-    /// Devices for the metadata, if the drives do not hold the metadata.
+    /// Sizes and kinds of the devices with copies of the metadata; empty if the drive with the data holds the metadata.
     pub metadata: Vec<Geometry>,
-    /// Name of the store, if not the default for the kind of device.
+    /// Name of the store; `None` for the default of the kind of device.
     pub store: Option<&'static str>,
-    /// Number of drives that may be lost.
+    /// Number of parity zones in each stripe group: as many drives may be lost.
     pub parity: u8,
-    /// Harms that are done after the cuts, in turn.
+    /// Harms that are done after the cuts, one for each examined state, in turn. The list must not be empty.
     pub harms: Vec<Harm>,
-    /// A device that fails in use, and the number of events before that. Device numbers count the drives, and after
-    /// them the copies of the metadata. After a cut the device is present again, in the state in which it failed.
+    /// Number of a device that fails in use, and the number of its events after the first mount before it fails. Device
+    /// numbers count the drives from 0, and after them the copies of the metadata. After a cut the device is present
+    /// again, in the state in which it failed.
     pub dies: Option<(usize, u64)>,
-    /// Number of blocks of the hot zone.
+    /// Number of blocks of 4 KiB of the hot zone; 0 for none.
     pub hot_blocks: u64,
-    /// Devices on which the hot zone lies.
+    /// Devices on which the hot zone is: those with metadata, or the drives.
     pub hot_on: HotOn,
-    /// Options of the store.
+    /// Options of the store and of the hot zone for mkfs, as pairs of a key and a value.
     pub options: Vec<(String, String)>,
-    /// Limits of the core.
+    /// Limits of the core's memory, queues and times.
     pub bounds: Bounds,
-    /// A deliberate fault, which the checker must detect.
+    /// Deliberate fault of the file system, which the checker must detect; `None` for a true check.
     pub sabotage: Option<Sabotage>,
-    /// Seed of the random subsets.
+    /// Seed of the random subsets of unflushed blocks and of the random harms.
     pub seed: u64,
-    /// Number of random subsets for each cut with many blocks. Fewer than 64 are quicker and find less.
+    /// Number of random subsets of the unflushed blocks that are tried for each cut with more than 6 such blocks. Below
+    /// 64 the subsets with one block missing are left out: the check is quicker and finds less.
     pub random_subsets: usize,
 }
 
 impl Trial {
-    /// Creates a trial on `geometry` with the usual limits.
+    /// Returns a trial on a single drive of `geometry`, with `options` of the store and without harm. The limits are
+    /// the defaults, with a cache of 64 KiB.
     pub fn new(geometry: Geometry, options: Vec<(String, String)>) -> Trial {
         let bounds = Bounds { cache_bytes: 64 << 10, ..Bounds::default() };
         Trial {

@@ -8,47 +8,51 @@
 
 use super::label::Unit;
 
-/// Mapping from values to positions along an axis.
+/// Mapping from the values of an axis to positions along it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scale {
-    /// Linear.
+    /// Linear: equal differences have equal lengths.
     Linear,
-    /// Logarithmic, to base ten.
+    /// Logarithmic: equal ratios have equal lengths. Values of 0 or less cannot be shown.
     Log10,
-    /// For shares, by their distance from one: 90 %, 99 %, 99.9 % … are at equal distances, up to this number of nines.
+    /// For fractions from 0 to 1, by the logarithm of their distance from 1: 90 %, 99 %, 99.9 % and so on are at equal
+    /// distances. The axis ends at this number of nines: 3 means 99.9 %.
     Percentile(u8),
 }
 
-/// An axis of a chart.
+/// An axis of a chart: its label, its scale, the unit of its values, and its ends.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
-    /// Name of the quantity.
+    /// Name of the quantity, shown beside the axis; may be empty.
     pub label: String,
-    /// Mapping from values to positions.
+    /// Mapping from values to positions along the axis.
     pub scale: Scale,
-    /// Unit of the values.
+    /// Unit of the values, which also selects the form of the tick labels.
     pub unit: Unit,
-    /// Lowest and highest value; `None` to choose them from the values.
+    /// Values at the two ends, lowest first; `None` to choose the ends from the values drawn. Ignored by the scale
+    /// `Scale::Percentile`.
     pub range: Option<(f64, f64)>,
 }
 
 impl Axis {
-    /// Creates a linear axis.
+    /// Creates a linear axis whose ends are chosen from the values drawn, and include 0.
     pub fn linear(label: impl Into<String>, unit: Unit) -> Axis {
         Axis { label: label.into(), scale: Scale::Linear, unit, range: None }
     }
 
-    /// Creates a logarithmic axis.
+    /// Creates a logarithmic axis whose ends are chosen from the values drawn.
     pub fn log10(label: impl Into<String>, unit: Unit) -> Axis {
         Axis { label: label.into(), scale: Scale::Log10, unit, range: None }
     }
 
-    /// Creates an axis of shares up to `nines` nines.
+    /// Creates an axis of fractions from 0 to the number with `nines` nines, such as 99.9 % for 3, with the scale
+    /// `Scale::Percentile`.
     pub fn percentile(label: impl Into<String>, nines: u8) -> Axis {
         Axis { label: label.into(), scale: Scale::Percentile(nines), unit: Unit::Share, range: None }
     }
 
-    /// Sets the ends of the axis to `low` and `high`, whatever the values.
+    /// Sets the values at the ends of the axis to `low` and `high`, whatever values are drawn. Values beyond are drawn
+    /// at the nearer end. Has no effect on `Scale::Percentile`.
     pub fn ranged(mut self, low: f64, high: f64) -> Axis {
         self.range = Some((low, high));
         self
@@ -185,7 +189,7 @@ fn nice_step(span: f64, count: f64) -> f64 {
 pub(super) struct Tick {
     /// Position along the axis: 0 at the end with the lowest value, 1 at the end with the highest.
     pub place: f64,
-    /// Label; empty for a small tick.
+    /// Text beside the tick; empty for a tick without a label.
     pub label: String,
     /// Whether a grid line crosses the chart at the tick.
     pub is_line: bool,
@@ -194,13 +198,13 @@ pub(super) struct Tick {
 /// An axis with its ends and ticks.
 #[derive(Clone, Debug)]
 pub(super) struct Fitted {
-    /// Mapping from values to positions.
+    /// Mapping from values to positions along the axis.
     pub scale: Scale,
-    /// Value at position 0.
+    /// Value at the low end of the axis, position 0.
     pub low: f64,
-    /// Value at position 1.
+    /// Value at the high end of the axis, position 1.
     pub high: f64,
-    /// Ticks, from low to high.
+    /// Ticks of the axis, in ascending order of their values.
     pub ticks: Vec<Tick>,
 }
 

@@ -11,46 +11,49 @@ use super::palette;
 use super::series::Marker;
 use super::svg::{Canvas, Font, Style, escape, pixel, text_width};
 
-/// Arrangement of the bars of one group.
+/// Arrangement of the bars of one group: stacked or side by side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BarArrangement {
-    /// Horizontal, end to end, with the group's name above.
+    /// Horizontal bars, placed end to end, with the name of the group above them.
     Stacked,
-    /// Upright, side by side, with the group's name below.
+    /// Upright bars, side by side, with the name of the group below them.
     Grouped,
 }
 
-/// A part that every group has, such as one cause of writes.
+/// A part that every group of a bar chart has, such as one cause of writes: one bar per group.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Part {
-    /// Name in the legend.
+    /// Name of the part in the legend.
     pub name: String,
-    /// Number that selects colour and hatching.
+    /// Number that selects colour and hatching: equal numbers look the same in every chart. Colours repeat after 8
+    /// numbers, hatchings after 7.
     pub look: usize,
-    /// Values, one per group; NaN if the group has none.
+    /// Values, one per group, in the unit of the value axis. NaN if the group has no value; no bar is drawn then.
     pub values: Vec<f64>,
 }
 
-/// A bar chart.
+/// A bar chart: groups of bars, with one bar per group and part.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BarChart {
-    /// Short name, unique in its page.
+    /// Short name, unique in its page. It is the id of the SVG element, and the ids inside begin with it.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, as plain text. A standalone drawing shows it.
     pub title: String,
-    /// Description in words, for readers who cannot see the chart.
+    /// Description in words, as plain text, for readers who cannot see the chart; may be empty.
     pub description: String,
-    /// Axis of the values, along the bars.
+    /// Axis of the values: horizontal for stacked bars, vertical for grouped ones.
     pub value: Axis,
-    /// Names of the groups.
+    /// Names of the groups, in the order of drawing.
     pub groups: Vec<String>,
-    /// Parts of every group.
+    /// Parts of every group, in the order of drawing.
     pub parts: Vec<Part>,
-    /// Arrangement of the bars of a group.
+    /// Arrangement of the bars of each group: stacked or side by side.
     pub arrangement: BarArrangement,
-    /// Lines across the bars at a value. Their direction follows from the arrangement.
+    /// Lines at single values of the value axis. They are vertical for stacked bars and horizontal for grouped ones.
+    /// Labels are shown for grouped bars only.
     pub markers: Vec<Marker>,
-    /// Width and height in pixels. The height of a stacked chart depends on the number of its groups instead.
+    /// Width and height of the whole drawing in pixels. For stacked bars, the height is ignored: it follows from the
+    /// number of groups.
     pub size: (f64, f64),
 }
 
@@ -58,7 +61,7 @@ const ROW_HEIGHT: f64 = 44.0;
 const BAR_HEIGHT: f64 = 18.0;
 
 impl BarChart {
-    /// Creates a chart without parts, of 720 by 420 pixels.
+    /// Creates a chart without parts, markers or description, of 720 by 420 pixels. `id` is unique in its page.
     pub fn new(
         id: impl Into<String>,
         title: impl Into<String>,
@@ -71,37 +74,38 @@ impl BarChart {
         BarChart { id, title, description, value, groups, parts, arrangement, markers, size }
     }
 
-    /// Adds a part with one value per group.
+    /// Adds a part called `name` with `values`, one per group in the order of the groups. `look` selects colour and
+    /// hatching.
     ///
     /// # Panics
     ///
-    /// Panics if the number of values is not the number of groups.
+    /// If the number of values is not the number of groups.
     pub fn with(mut self, name: impl Into<String>, look: usize, values: Vec<f64>) -> BarChart {
         assert_eq!(values.len(), self.groups.len(), "a part has one value a group");
         self.parts.push(Part { name: name.into(), look, values });
         self
     }
 
-    /// Sets the description in words, for readers who cannot see the chart.
+    /// Sets the description in words, as plain text, for readers who cannot see the chart.
     pub fn described(mut self, description: impl Into<String>) -> BarChart {
         self.description = description.into();
         self
     }
 
-    /// Sets the size in pixels.
+    /// Sets the width and height of the drawing in pixels. The height has no effect on stacked bars.
     pub fn sized(mut self, width: f64, height: f64) -> BarChart {
         self.size = (width, height);
         self
     }
 
-    /// Adds a line at the value `at` of the value axis.
+    /// Adds a line at the value `at` of the value axis. `label` is shown for grouped bars only.
     pub fn mark(mut self, at: f64, label: impl Into<String>) -> BarChart {
         let vertical = self.arrangement == BarArrangement::Stacked;
         self.markers.push(Marker { vertical, at, label: label.into() });
         self
     }
 
-    /// Returns the chart as an SVG element.
+    /// Returns the chart as an SVG element in the given style.
     pub fn svg(&self, style: Style) -> String {
         let names: Vec<(&str, String)> =
             self.parts.iter().map(|part| (part.name.as_str(), self.swatch(part, style))).collect();
@@ -124,7 +128,7 @@ impl BarChart {
         canvas.close()
     }
 
-    /// Returns a small picture of the part's colour and hatching, for a legend.
+    /// Returns a small sample of the colour and hatching of `part`, as an SVG element for a legend in HTML.
     pub fn swatch(&self, part: &Part, style: Style) -> String {
         let colour = style.series(part.look);
         wrapped_swatch(&format!(

@@ -261,7 +261,8 @@ fn marks(look: usize, points: &[(f64, f64)]) -> String {
     points.iter().map(|&(x, y)| palette::mark(look, x, y, 6.0)).collect()
 }
 
-/// Returns a small picture of the look of `series`, as an SVG element that can also be nested in another.
+/// Returns a small sample of the look of `series`, as an SVG element for a legend. The element may be in HTML or within
+/// another SVG element.
 pub fn swatch(series: &Series, style: Style) -> String {
     let colour = style.series(series.look);
     let inner = match series.shape {

@@ -5,10 +5,10 @@
 //!    to days.
 //! 2. A no-break space joins a number and its unit.
 
-/// Unit of the values of an axis or cell.
+/// Unit of the values of an axis or of a number to be formatted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// A number of items.
+    /// A number of items, without a unit.
     Count,
     /// Nanoseconds.
     Nanoseconds,
@@ -16,16 +16,16 @@ pub enum Unit {
     Bytes,
     /// Bytes per second.
     BytesPerSecond,
-    /// A share, shown in percent.
+    /// A fraction of 1, shown in percent.
     Share,
-    /// A ratio, shown with ×.
+    /// A ratio, shown with × before the number.
     Ratio,
 }
 
 const NO_BREAK: char = '\u{a0}';
 
 impl Unit {
-    /// Returns the name of the unit, for scripts.
+    /// Returns the name of the unit in the attributes that scripts read, such as `bytes_per_second`.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Count => "count",
@@ -37,8 +37,8 @@ impl Unit {
         }
     }
 
-    /// Formats `value` with three digits and a unit of a fitting size. `value` is in the unit `self`, and a share is a
-    /// fraction of 1: 12,500,000 ns gives `12.5 ms`, and a share of 0.5 gives `50.0 %`.
+    /// Formats `value`, which is in the unit `self`, with about three digits in a multiple of the unit that suits its
+    /// size: 12,500,000 ns gives `12.5 ms`, and a share of 0.5 gives `50.0 %`. Counts are formatted by [`count`].
     pub fn label(self, value: f64) -> String {
         match self {
             Unit::Count => count(value),
@@ -50,7 +50,9 @@ impl Unit {
         }
     }
 
-    /// Returns the unit for the labels of an axis whose values reach `largest`: (its size in units of `self`, its name).
+    /// Returns the multiple of this unit for the tick labels of an axis whose largest absolute value is `largest`,
+    /// which is in the unit `self`. The result is the number of units in the multiple, and its name: (1e6, `ms`) for
+    /// [`Unit::Nanoseconds`] and 5,000,000.
     pub fn division(self, largest: f64) -> (f64, &'static str) {
         let table: &[(f64, f64, &str)] = match self {
             Unit::Nanoseconds => &TIMES,
@@ -64,8 +66,8 @@ impl Unit {
         (found.1, found.2)
     }
 
-    /// Formats `value`, which is in the unit `self`, as a multiple of the unit that [`Unit::division`] returned for the
-    /// axis.
+    /// Formats `value`, which is in the unit `self`, in the multiple (number of units, name) that [`Unit::division`]
+    /// returned. Has at most six decimals and no trailing zeros.
     pub fn divided(self, value: f64, (divisor, name): (f64, &str)) -> String {
         let number = trimmed(value / divisor);
         match (self, name) {
@@ -106,7 +108,8 @@ fn trimmed(value: f64) -> String {
     if text == "-0" || text.is_empty() { "0".to_string() } else { text.replace('-', "−") }
 }
 
-/// Formats `value` with three significant digits, or as a whole number from 100 on.
+/// Formats `value` with three significant digits, or as a whole number from 100 on; with at most six decimals. The
+/// minus sign is U+2212.
 pub fn three_digits(value: f64) -> String {
     let size = value.abs();
     let decimals = if size == 0.0 || size >= 99.95 {
@@ -131,7 +134,7 @@ fn scaled(value: f64, table: &[(f64, f64, &str)]) -> String {
     format!("{}{NO_BREAK}{}", three_digits(value / row.1), row.2)
 }
 
-/// Formats a duration in nanoseconds: `12.3 ms`.
+/// Formats a duration of `ns` nanoseconds with three digits in a unit from ns to d: `12.3 ms`; 0 gives `0`.
 pub fn duration(ns: f64) -> String {
     if ns == 0.0 {
         return "0".to_string();
@@ -139,12 +142,14 @@ pub fn duration(ns: f64) -> String {
     scaled(ns, &TIMES)
 }
 
-/// Formats a size in bytes: `1.50 TiB`.
+/// Formats a size in bytes with three digits in a binary unit from B to PiB: `1.50 TiB`. A whole number of bytes below
+/// 1 KiB has no decimals.
 pub fn bytes(bytes: f64) -> String {
     scaled(bytes, &SIZES)
 }
 
-/// Formats a share: `12.3 %`. Close to one, more digits show the distance from one: `99.99 %`.
+/// Formats a fraction of 1 in percent with three digits: 0.123 gives `12.3 %`. Between 99 % and 100 %, more decimals
+/// show the distance from 100 %: `99.99 %`.
 pub fn share(share: f64) -> String {
     let percent = share * 100.0;
     let number = if percent > 99.0 && percent < 100.0 {
@@ -158,13 +163,13 @@ pub fn share(share: f64) -> String {
     format!("{number}{NO_BREAK}%")
 }
 
-/// Formats a ratio: `×1.25`.
+/// Formats a ratio with three digits: `×1.25`.
 pub fn ratio(ratio: f64) -> String {
     format!("×{}", three_digits(ratio))
 }
 
-/// Formats a number of items: a whole number in groups of three digits. A fractional number below 10,000 gets three
-/// significant digits.
+/// Formats a number of items: a whole number like [`grouped`]. A fractional number below 10,000 gets three significant
+/// digits; a larger one is rounded.
 pub fn count(value: f64) -> String {
     if value.fract() != 0.0 && value.abs() < 1e4 {
         return three_digits(value);
@@ -172,7 +177,8 @@ pub fn count(value: f64) -> String {
     grouped(value.round() as i64)
 }
 
-/// Formats a whole number, in groups of three digits if it has five digits or more.
+/// Formats a whole number. From five digits on, narrow no-break spaces separate groups of three digits: `12 345`, but
+/// `1234`.
 pub fn grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
     let sign = if value < 0 { "−" } else { "" };

@@ -27,45 +27,47 @@ pub use series::{Chart, Marker, Series, Shape};
 pub use svg::{Style, escape};
 
 impl Chart {
-    /// Creates a chart without series, of 720 by 420 pixels.
+    /// Creates a chart with the given axes, without series or description, of 720 by 420 pixels. `id` is unique in its
+    /// page.
     pub fn new(id: impl Into<String>, title: impl Into<String>, x: Axis, y: Axis) -> Chart {
         let (id, title) = (id.into(), title.into());
         let (description, series, markers) = (String::new(), Vec::new(), Vec::new());
         Chart { id, title, description, x, y, series, markers, size: (720.0, 420.0) }
     }
 
-    /// Adds a series.
+    /// Adds `series` to the chart, after those added before.
     pub fn with(mut self, series: Series) -> Chart {
         self.series.push(series);
         self
     }
 
-    /// Adds a vertical line at the value `at` of the x axis.
+    /// Adds a vertical dashed line at the value `at` of the x axis, with `label` beside it.
     pub fn mark_x(mut self, at: f64, label: impl Into<String>) -> Chart {
         self.markers.push(Marker { vertical: true, at, label: label.into() });
         self
     }
 
-    /// Adds a horizontal line at the value `at` of the y axis.
+    /// Adds a horizontal dashed line at the value `at` of the y axis, with `label` beside it.
     pub fn mark_y(mut self, at: f64, label: impl Into<String>) -> Chart {
         self.markers.push(Marker { vertical: false, at, label: label.into() });
         self
     }
 
-    /// Sets the description in words, for readers who cannot see the chart.
+    /// Sets the description in words, as plain text, for readers who cannot see the chart.
     pub fn described(mut self, description: impl Into<String>) -> Chart {
         self.description = description.into();
         self
     }
 
-    /// Sets the size in pixels.
+    /// Sets the width and height of the whole drawing in pixels.
     pub fn sized(mut self, width: f64, height: f64) -> Chart {
         self.size = (width, height);
         self
     }
 
-    /// Reduces every series to at most `limit` points. In each interval of the x axis the first, the last, the lowest
-    /// and the highest point are kept, so that no peak is lost.
+    /// Reduces every series to at most `limit` points, but never below 4. Divides the x axis into intervals of equal
+    /// length and keeps the first, last, lowest and highest point of each, so that no peak is lost. Points must be in
+    /// the order of x.
     pub fn thin(mut self, limit: usize) -> Chart {
         let x = self.x.fit(self.series.iter().flat_map(|series| series.points.iter().map(|point| point.0)));
         for series in &mut self.series {
@@ -74,12 +76,12 @@ impl Chart {
         self
     }
 
-    /// Returns whether no series has a point.
+    /// Returns whether the chart has no series, or none of its series has a point.
     pub fn is_empty(&self) -> bool {
         self.series.iter().all(|series| series.points.is_empty())
     }
 
-    /// Returns the chart as an SVG element.
+    /// Returns the chart as an SVG element in the given style.
     pub fn svg(&self, style: Style) -> String {
         draw::chart(self, style)
     }

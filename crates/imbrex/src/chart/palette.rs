@@ -6,26 +6,28 @@
 //! Invariants:
 //! 1. The first forty looks differ; the first ten differ even without colour.
 
-/// Colours on a white background.
+/// Colours of series for a white background, as hexadecimal RGB. A look number selects one modulo their number.
 pub const LIGHT: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#b5478b", "#c98a00", "#2f9fd8", "#4d4d4d", "#8a7a00"];
 
-/// Colours on a dark background, of the same hues as [`LIGHT`].
+/// Colours of series for a dark background, as hexadecimal RGB, with the same hues in the same order as [`LIGHT`].
 pub const DARK: [&str; 8] = ["#4fa8e8", "#ff8f50", "#2fcf9f", "#e79ac8", "#f0b83f", "#93d6ff", "#c9c9c9", "#d9cc55"];
 
-/// Lengths of dashes and gaps; an empty text is a solid line.
+/// Dash patterns of lines, as values of SVG's `stroke-dasharray` in pixels; an empty text is a solid line. A look
+/// number selects one modulo their number.
 pub const DASHES: [&str; 10] = ["", "7 3", "2 3", "9 3 2 3", "14 4", "4 2", "9 3 2 3 2 3", "1 4", "14 3 4 3", "5 6"];
 
-/// Returns the colour of look number `look` on a white background.
+/// Returns the colour of look number `look` on a white background, from [`LIGHT`]; numbers past the end start again.
 pub fn light(look: usize) -> &'static str {
     LIGHT[look % LIGHT.len()]
 }
 
-/// Returns the dashes of look number `look`.
+/// Returns the dash pattern of look number `look`, from [`DASHES`]; numbers past the end start again.
 pub fn dashes(look: usize) -> &'static str {
     DASHES[look % DASHES.len()]
 }
 
-/// Returns the outline of the mark of look number `look`, centred at (x, y), with a radius of about `r`.
+/// Returns SVG path data for the outline of the mark of look number `look`. It is centred at (`x`, `y`) and has a
+/// radius of about `r`, all in pixels. There are ten marks, which then repeat.
 pub fn mark(look: usize, x: f64, y: f64, r: f64) -> String {
     let polygon = |corners: &[(f64, f64)]| {
         let mut path = String::new();
@@ -63,7 +65,8 @@ const PLUS: [(f64, f64); 12] = [
     (-0.4, -0.4),
 ];
 
-/// Returns the lines that hatch an 8 by 8 tile of look number `look`; empty for a plain fill.
+/// Returns SVG path data for the lines that hatch a tile of 8 by 8 pixels for look number `look`; empty for a plain
+/// fill. There are seven hatchings, which then repeat.
 pub fn hatching(look: usize) -> &'static str {
     ["", "M0 8L8 0", "M0 0L8 8", "M0 4H8", "M4 0V8", "M0 0L8 8M0 8L8 0", "M2 2h0M6 6h0"][look % 7]
 }
@@ -81,7 +84,8 @@ mod tests {
         assert_eq!((0..10).map(|look| mark(look, 0.0, 0.0, 5.0)).collect::<BTreeSet<_>>().len(), 10);
     }
 
-    /// Checks the contrast of every colour with its background, as defined by WCAG 2, whose lower limit for graphics is 3.
+    /// Checks the contrast of every colour with its background, as defined by WCAG 2, whose lower limit for graphics is
+    /// 3.
     #[test]
     fn every_colour_stands_out_from_its_ground() {
         let contrast = |a: &str, b: &str| {

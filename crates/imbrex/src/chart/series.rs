@@ -2,77 +2,81 @@
 
 use super::axis::Axis;
 
-/// Drawing style of a series.
+/// The way in which the points of a series are drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// Points joined by straight lines.
     Line,
-    /// A step line: each value holds until the next point.
+    /// A step line: the path runs horizontally from each point to the x value of the next point, and then vertically to
+    /// that point.
     Steps,
-    /// A small dot per point, for many points.
+    /// One small dot per point, for many points. The points are not joined.
     Dots,
-    /// A mark per point, whose shape depends on the series, for few points.
+    /// One mark per point, for few points. The form of the mark depends on [`Series::look`]. The points are not joined.
     Marks,
-    /// A bar from each point to the next. The last point only ends the bar before it.
+    /// A bar from the x value of each point to that of the next, as high as the y value of the first of the two. The
+    /// last point only ends the bar before it.
     Bars,
 }
 
-/// A series of points with a name.
+/// A series of points of a chart, with its name and look.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
-    /// Name in the legend.
+    /// Name of the series in the legend.
     pub name: String,
-    /// Drawing style.
+    /// The way in which the points are drawn.
     pub shape: Shape,
-    /// Points (x, y), in order of x unless drawn as dots or marks.
+    /// Points (x, y), in the units of the axes. They must be in the order of x, except for dots and marks.
     pub points: Vec<(f64, f64)>,
-    /// Number that selects colour, dashes and mark. A number looks the same in every chart.
+    /// Number that selects colour, dashes and mark: equal numbers look the same in every chart. Colours repeat after 8
+    /// numbers, dashes and marks after 10.
     pub look: usize,
-    /// Whether the line is dashed even if its look has no dashes, to mark a reference.
+    /// Whether the line has fixed dashes in place of the dashes of its look, to mark the series as a reference.
     pub dashed: bool,
 }
 
 impl Series {
-    /// Creates a series with the look number `look`.
+    /// Creates a series that is not specially dashed. `name` is its name in the legend, `look` is [`Series::look`].
     pub fn new(name: impl Into<String>, shape: Shape, look: usize, points: Vec<(f64, f64)>) -> Series {
         Series { name: name.into(), shape, points, look, dashed: false }
     }
 
-    /// Makes the line dashed.
+    /// Gives the line fixed dashes in place of those of its look.
     pub fn dashed(mut self) -> Series {
         self.dashed = true;
         self
     }
 }
 
-/// A vertical or horizontal line with a label.
+/// A straight line across a chart at one value of an axis, with a label.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Marker {
-    /// Whether the line is vertical, at a value of the x axis, rather than horizontal, at a value of the y axis.
+    /// Whether the line is vertical and `at` a value of the x axis. Otherwise the line is horizontal, and `at` is a
+    /// value of the y axis.
     pub vertical: bool,
-    /// Value on the axis.
+    /// Value on the axis at which the line is drawn, in the unit of the axis.
     pub at: f64,
-    /// Text beside the line.
+    /// Text beside the marker line; may be empty.
     pub label: String,
 }
 
-/// A chart of series over two axes.
+/// A chart of series of points over two axes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chart {
-    /// Short name, unique in its page. The ids inside the SVG begin with it.
+    /// Short name, unique in its page. It is the id of the SVG element, and the ids inside begin with it.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, as plain text. A standalone drawing shows it.
     pub title: String,
-    /// Description in words, for readers who cannot see the chart.
+    /// Description in words, as plain text, for readers who cannot see the chart; may be empty.
     pub description: String,
-    /// Horizontal axis.
+    /// Horizontal axis; its values increase to the right.
     pub x: Axis,
-    /// Vertical axis.
+    /// Vertical axis; its values increase upwards.
     pub y: Axis,
-    /// Series of points.
+    /// Series of points; later ones are drawn over earlier ones.
     pub series: Vec<Series>,
-    /// Marker lines.
+    /// Lines at single values of an axis.
     pub markers: Vec<Marker>,
-    /// Width and height in pixels.
+    /// Width and height of the whole drawing in pixels.
     pub size: (f64, f64),
 }

@@ -8,17 +8,19 @@ use std::fmt::Write as _;
 
 use super::palette;
 
-/// Destination of the drawing.
+/// Destination of a drawing, which decides its colours and whether it has a title and a legend.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
-    /// A file of its own, on white.
+    /// A file of its own: white background, fixed colours, title and legend inside.
     Standalone,
-    /// A page that defines the colours `--ink`, `--muted`, `--grid`, `--ground` and `--series-0` to `--series-7`.
+    /// Part of an HTML page, which shows title and legend itself. The page's style sheet defines the colours as
+    /// `--ink`, `--muted`, `--grid`, `--ground` and `--series-0` to `--series-7`.
     Embedded,
 }
 
 impl Style {
-    /// Returns the colour of look number `look`.
+    /// Returns the colour of a series with look number `look`, as a CSS value: a hexadecimal colour or a `var()`.
+    /// Colours repeat after 8 numbers.
     pub fn series(self, look: usize) -> String {
         match self {
             Style::Standalone => palette::light(look).to_string(),
@@ -26,7 +28,8 @@ impl Style {
         }
     }
 
-    /// Returns a colour that belongs to no series: `ink`, `muted`, `grid` or `ground`.
+    /// Returns the colour called `name` as a CSS value. The names are `ink` for text, `muted` for secondary text,
+    /// `grid` for grid lines and `ground` for the background.
     pub fn colour(self, name: &str) -> String {
         match (self, name) {
             (Style::Embedded, name) => format!("var(--{name})"),
@@ -38,7 +41,8 @@ impl Style {
     }
 }
 
-/// Escapes the special characters of XML in `text`, and removes control characters.
+/// Escapes the characters `&`, `<`, `>`, `"` and `'` in `text` for XML and HTML. Replaces tabs and line feeds by
+/// blanks, and removes other control characters.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -71,9 +75,9 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
 #[derive(Clone, Copy)]
 pub(super) struct Font<'a> {
     pub size: f64,
-    /// Alignment: `start`, `middle` or `end`.
+    /// Alignment of the text at its position: `start`, `middle` or `end`, as SVG's `text-anchor`.
     pub anchor: &'a str,
-    /// Name of a colour of [`Style::colour`].
+    /// Name of the text's colour, for [`Style::colour`].
     pub colour: &'a str,
     pub is_bold: bool,
 }

@@ -21,42 +21,42 @@ use parquet::schema::types::ColumnDescriptor;
 
 use super::FilesError;
 
-/// Values of one column. A null is represented by an empty, zero or false value.
+/// Values of one column. A null is represented by an empty text, 0 or `false`; see [`BatchColumn::is_there`].
 #[derive(Clone, PartialEq, Debug)]
 pub enum Values {
-    /// Text.
+    /// Texts in UTF-8.
     Text(Vec<String>),
-    /// 64-bit integers.
+    /// Signed 64-bit integers.
     Long(Vec<i64>),
-    /// 32-bit integers.
+    /// Signed 32-bit integers.
     Int(Vec<i32>),
-    /// Floating-point numbers.
+    /// 64-bit floating-point numbers.
     Real(Vec<f64>),
     /// Booleans.
     Truth(Vec<bool>),
 }
 
-/// One column of a batch.
+/// One column of a batch: its name, its values, and which of them are null.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BatchColumn {
-    /// Name of the column.
+    /// Name of the column in the table's schema.
     pub name: String,
-    /// Values, one per row.
+    /// Values, one per row, nulls included.
     pub values: Values,
-    /// Whether each row has a value, rather than null; `None` if the schema allows no nulls.
+    /// For each row, `true` for a value and `false` for null. `None` if the schema allows no nulls in this column.
     pub is_there: Option<Vec<bool>>,
 }
 
-/// Some rows of a table.
+/// Consecutive rows of a table, by column: the rows of one row group.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Batch {
-    /// Number of rows.
+    /// Number of rows in the batch.
     pub rows: usize,
-    /// Columns in the order of the schema.
+    /// All columns of the table, in the order of the schema.
     pub columns: Vec<BatchColumn>,
 }
 
-/// Iterator over the row groups of a table.
+/// A Parquet table that is read one row group at a time. As an iterator, yields each row group as a [`Batch`].
 pub struct Batches {
     file: Box<dyn FileReader>,
     next: usize,
@@ -64,12 +64,20 @@ pub struct Batches {
 
 impl Batches {
     /// Opens the table in the Parquet file `path`.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be opened, or is not a Parquet file.
     pub fn open(path: &Path) -> std::result::Result<Batches, FilesError> {
         let file = File::open(path).map_err(|error| FilesError::file(path, error))?;
         Batches::of(file).map_err(|error| FilesError::table(path, error))
     }
 
     /// Opens the table in `bytes`, the contents of a Parquet file.
+    ///
+    /// # Errors
+    ///
+    /// If `bytes` are not a Parquet file.
     pub fn of_bytes(bytes: Vec<u8>) -> Result<Batches> {
         Batches::of(Bytes::from(bytes))
     }
@@ -79,6 +87,10 @@ impl Batches {
     }
 
     /// Returns a batch without rows, which shows the names and types of all columns.
+    ///
+    /// # Errors
+    ///
+    /// If a column has a type that this reader does not support, such as a list.
     pub fn shape(&self) -> Result<Batch> {
         let schema = self.file.metadata().file_metadata().schema_descr();
         let columns = schema.columns().iter().map(|column| {
@@ -88,7 +100,7 @@ impl Batches {
         Ok(Batch { rows: 0, columns: columns.collect::<Result<_>>()? })
     }
 
-    /// Returns the value of `key` in the table's metadata, if it is there.
+    /// Returns the value of `key` in the key-value metadata of the file; `None` if the key is missing or has no value.
     pub fn metadata(&self, key: &str) -> Option<&str> {
         let pairs = self.file.metadata().file_metadata().key_value_metadata()?;
         pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
@@ -99,12 +111,16 @@ impl Batches {
         u64::try_from(self.file.metadata().file_metadata().num_rows()).unwrap_or(0)
     }
 
-    /// Returns the number of row groups.
+    /// Returns the number of row groups of the whole table.
     pub fn groups(&self) -> usize {
         self.file.num_row_groups()
     }
 
-    /// Reads the row group number `index`.
+    /// Reads row group number `index`, counted from 0, into memory. The iterator's position is unchanged.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such row group, if a column has an unsupported type, or if the data are damaged.
     pub fn group(&self, index: usize) -> Result<Batch> {
         let group = self.file.get_row_group(index)?;
         let rows = usize::try_from(group.metadata().num_rows()).expect("a group fits into memory");

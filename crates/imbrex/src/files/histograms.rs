@@ -25,7 +25,11 @@ const SCHEMA: &str = "message latency {
 }";
 
 impl Folder {
-    /// Writes `latency.parquet` for `drives`, each with its name. Returns the path of the file.
+    /// Writes `latency.parquet`, the latency histograms of `drives`, each given with its name. Returns its path.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
     pub fn write_latency(&self, drives: &[(&str, &DriveSeries)]) -> Result<PathBuf, FilesError> {
         let path = self.file("latency.parquet");
         let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
@@ -35,7 +39,11 @@ impl Folder {
     }
 }
 
-/// Returns the table of `latency.parquet` as bytes, for callers without a folder.
+/// Returns the contents of `latency.parquet` for `drives`, each given with its name, without writing a file.
+///
+/// # Errors
+///
+/// If the Parquet library fails.
 pub fn bytes(drives: &[(&str, &DriveSeries)]) -> parquet::errors::Result<Vec<u8>> {
     table(Vec::new(), drives)
 }

@@ -71,7 +71,7 @@ struct Rows {
     head_tracks: Vec<i32>,
 }
 
-/// Part file of one drive, while it is written.
+/// Temporary file with one drive's rows of `ios.parquet`, while it is written.
 pub struct IoSpool {
     table: SerializedFileWriter<WholeFile>,
     rows: Rows,
@@ -83,14 +83,18 @@ pub struct IoSpool {
     failed: Option<FilesError>,
 }
 
-/// Finished part file of one drive.
+/// Finished temporary file with one drive's rows of `ios.parquet`.
 #[derive(Debug)]
 pub struct IoPart {
     file: WholeFile,
 }
 
 impl Folder {
-    /// Creates the part file of `drive`.
+    /// Creates the temporary file for the rows of the drive called `drive`.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be created.
     pub fn io_spool(&self, drive: &str) -> std::result::Result<IoSpool, FilesError> {
         let path = self.file(NAME);
         let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
@@ -107,7 +111,11 @@ impl Folder {
         })
     }
 
-    /// Joins the parts, in the given order, to `ios.parquet`. Returns its path.
+    /// Joins the temporary files `parts`, in the given order, to `ios.parquet`. Returns its path.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
     pub fn join_ios(&self, parts: Vec<IoPart>) -> std::result::Result<PathBuf, FilesError> {
         let path = self.file(NAME);
         let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
@@ -125,7 +133,8 @@ impl Folder {
 }
 
 impl IoSpool {
-    /// Adds the row of a request. [`IoSpool::finish`] returns any error.
+    /// Adds the row of a request that the drive has completed. Rows are buffered and written in large groups.
+    /// [`IoSpool::finish`] returns the first error of writing; later rows are then ignored.
     pub fn record(&mut self, record: &IoRecord) {
         let time = &record.time;
         for (sum, part) in self.sums.iter_mut().zip([time.seek, time.rotation, time.transfer, time.cleaning]) {
@@ -137,7 +146,9 @@ impl IoSpool {
         }
     }
 
-    /// Adds the background row: the parts of `service` that belong to no request, in a run of `duration_ns`.
+    /// Adds the row with the operation `background`: the service times that belong to no request. They are the total
+    /// times `service` minus the sums of all rows so far, and may be negative. `duration_ns` is the length of the run
+    /// in simulated nanoseconds. Called once, after the last request.
     pub fn background(&mut self, service: &ServiceTime, duration_ns: u64) {
         let whole = [service.seek, service.rotation, service.transfer, service.cleaning].map(long);
         let mut rest = [0; 4];
@@ -156,12 +167,16 @@ impl IoSpool {
         self.rows.clear();
     }
 
-    /// Returns whether a write has failed, so that the run can end early.
+    /// Returns whether writing a row has failed, so that the run can end early.
     pub fn has_failed(&self) -> bool {
         self.failed.is_some()
     }
 
-    /// Writes the remaining rows and finishes the part file.
+    /// Writes the buffered rows and returns the finished file.
+    ///
+    /// # Errors
+    ///
+    /// The first error of writing, including those of [`IoSpool::record`].
     pub fn finish(mut self) -> std::result::Result<IoPart, FilesError> {
         self.write_group();
         if let Some(error) = self.failed {

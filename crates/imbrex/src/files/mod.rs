@@ -37,20 +37,20 @@ pub use ios::{IoPart, IoSpool};
 pub use plans::{PlanPart, PlanSpool};
 pub use whole::{Draft, WholeFile, discard_unfinished, remove_unfinished, stop_waiting_when};
 
-/// Error while writing a result file.
+/// Error while writing a result file or preparing its folder.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    /// The folder cannot be created or written.
+    /// The folder cannot be created or written, or another run writes results there.
     #[error("cannot write results to {}: {reason}; {remedy}", folder.display())]
     Folder {
         /// Path of the folder.
         folder: PathBuf,
-        /// Error of the operating system.
+        /// Description of the cause, such as the error of the operating system.
         reason: String,
-        /// Suggestion for the user.
+        /// Action that the user can try.
         remedy: &'static str,
     },
-    /// Writing a file failed. The previous file of that name is unchanged.
+    /// Writing, reading or removing a file failed. If a file was to be replaced, it is unchanged.
     #[error("cannot write {}: {source}; the file that stood there is untouched", path.display())]
     File {
         /// Final path of the file.
@@ -58,16 +58,16 @@ pub enum FilesError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// The path must not be written: an input, a block device, or a file in use.
+    /// The path must not be written: it is an input of the run, a block device, or a file that the system uses.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// A result file would replace a file that another program wrote.
+    /// A result file would replace a file that another program wrote. The file is unchanged.
     #[error("{} is there and was not written by imbrex; it is unchanged: give --out another folder, or move it away", path.display())]
     Foreign {
         /// Path of the file.
         path: PathBuf,
     },
-    /// The table could not be encoded.
+    /// A Parquet file could not be written or read.
     #[error("cannot write {}: {source}", path.display())]
     Table {
         /// Final path of the file.
@@ -98,7 +98,8 @@ pub(crate) fn stamp(metadata: &std::fs::Metadata) -> Stamp {
     (metadata.len(), changed.map_or(0, |changed| u64::try_from(changed.as_nanos()).unwrap_or(u64::MAX)))
 }
 
-/// A folder that was found to be writable.
+/// A folder for result files that was found to be writable. If [`prepare`] created the folder and it is still empty
+/// when the last copy of this value is dropped, the folder is removed.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -120,7 +121,13 @@ impl Drop for Made {
     }
 }
 
-/// Creates the folder if necessary, and checks that files in it can be written.
+/// Creates `folder` and its parents if necessary, writes a test file to check that results can be written, and removes
+/// unfinished files that earlier processes left there.
+///
+/// # Errors
+///
+/// If the folder cannot be created or written, or if it holds a file under the name of a result file that another
+/// program wrote or that is in use.
 pub fn prepare(folder: &Path) -> Result<Folder, FilesError> {
     let fail = |error: &io::Error| FilesError::Folder {
         folder: folder.to_path_buf(),
@@ -138,7 +145,7 @@ pub fn prepare(folder: &Path) -> Result<Folder, FilesError> {
 }
 
 impl Folder {
-    /// Returns the message about unfinished files that an earlier process had left in this folder, if there were any.
+    /// Returns a message for the user if [`prepare`] removed unfinished files of an earlier run; otherwise `None`.
     pub fn removal(&self) -> Option<String> {
         let files = if self.removed == 1 { "file" } else { "files" };
         let folder = self.path.display();
@@ -146,12 +153,12 @@ impl Folder {
             .then(|| format!("{} unfinished {files} of an earlier run removed from {folder}", self.removed))
     }
 
-    /// Reserves the folder for this process, until the returned file is closed. Returns `None` if the file system has
-    /// no locks.
+    /// Locks the folder against other processes until the returned file is closed. Returns `None` if the folder cannot
+    /// be locked, for example because the file system has no locks.
     ///
     /// # Errors
     ///
-    /// Another process has reserved the folder.
+    /// If another process has locked the folder.
     pub fn reserve(&self) -> Result<Option<std::fs::File>, FilesError> {
         let Ok(folder) = std::fs::File::open(&self.path) else { return Ok(None) };
         match folder.try_lock() {
@@ -165,7 +172,12 @@ impl Folder {
         }
     }
 
-    /// Removes the result files that are not among `written`: those of an earlier run.
+    /// Removes the result files of an earlier run: those files with the name of a result file, such as `ios.parquet`,
+    /// that are not named in `written`. Leaves other files alone.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be removed.
     pub fn remove_others(&self, written: &[&str]) -> Result<(), FilesError> {
         for name in ours::NAMES.iter().filter(|name| !written.contains(name)) {
             let path = self.file(name);
@@ -193,7 +205,12 @@ fn remedy(error: &io::Error, folder: &Path) -> &'static str {
     }
 }
 
-/// Writes `bytes` to the file `path`, completely or not at all.
+/// Writes `bytes` to a hidden file, makes its contents durable, and renames it to `path`. After an error or a power
+/// cut, `path` has its previous or its new contents, never a part.
+///
+/// # Errors
+///
+/// If the file cannot be written, or if `path` is a block device or a file in use.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FilesError> {
     let written = WholeFile::create(path).and_then(|mut file| {
         file.write_all(bytes)?;
@@ -203,17 +220,22 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FilesError> {
 }
 
 impl Folder {
-    /// Returns the path of the folder.
+    /// Returns the path of the folder, as it was passed to [`prepare`].
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the final path of the file `name`.
+    /// Returns the path that the file `name` has in this folder. The file need not exist.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Writes the file `name` by calling `fill`, completely or not at all. Returns its path.
+    /// Calls `fill` to write a hidden file, makes its contents durable, and renames it to `name` in this folder. After
+    /// an error or a power cut, `name` has its previous or its new contents, never a part. Returns the path of `name`.
+    ///
+    /// # Errors
+    ///
+    /// If `fill` fails, or if the file cannot be written.
     pub fn write(
         &self,
         name: &str,
@@ -225,7 +247,11 @@ impl Folder {
         Ok(path)
     }
 
-    /// Writes `summary` as `summary.json`.
+    /// Writes `summary` as `summary.json`, completely or not at all. Returns its path.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
     pub fn write_summary(&self, summary: &imbrex_sim::Summary) -> Result<PathBuf, FilesError> {
         self.write("summary.json", |out| {
             serde_json::to_writer_pretty(&mut *out, summary)?;

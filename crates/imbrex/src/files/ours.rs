@@ -16,11 +16,13 @@ const SEARCHED_BYTES: u64 = 64 << 10;
 /// Beginning of a line of `plan.jsonl`.
 const PLAN_LINE: &[u8] = b"{\"drive\":";
 
-/// Checks that each of the files `names` in `folder` was written by this program, or is empty or missing.
+/// Checks that each of the files `names` in `folder` is missing, is empty, or was written by this program, which its
+/// contents show.
 ///
 /// # Errors
 ///
-/// The first file that another program wrote, or that cannot be read.
+/// For the first file that another program wrote, that cannot be read, or that must not be written because it is a
+/// block device or in use.
 pub fn refuse_foreign(folder: &Path, names: &[&str]) -> Result<(), FilesError> {
     for name in names {
         let path = folder.join(name);
@@ -36,7 +38,8 @@ pub fn refuse_foreign(folder: &Path, names: &[&str]) -> Result<(), FilesError> {
     Ok(())
 }
 
-/// Returns whether the file counts as written by this program: it is empty, or has the [`mark`] of its kind near its beginning or end.
+/// Returns whether the file counts as written by this program: it is empty, or has the [`mark`] of its kind near its
+/// beginning or end.
 fn is_ours(path: &Path) -> io::Result<bool> {
     let mark = mark(path);
     let has_mark = |bytes: &[u8]| bytes.windows(mark.len()).any(|window| window.eq_ignore_ascii_case(mark));
@@ -53,8 +56,8 @@ fn is_ours(path: &Path) -> io::Result<bool> {
     Ok(has_mark(&end))
 }
 
-/// Returns the bytes that this program writes into every file of this kind. A page or a document of another author may well name Imbrex,
-/// so the name alone is a mark only where nothing else is.
+/// Returns the bytes that this program writes into every file of this kind. A page or a document of another author may
+/// well name Imbrex, so the name alone is a mark only where nothing else is.
 fn mark(path: &Path) -> &'static [u8] {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("html") => b"<p class=\"kind\">imbrex ",

@@ -24,7 +24,7 @@ use super::{FilesError, Folder, WholeFile};
 
 const NAME: &str = "plan.jsonl";
 
-/// Plan file of one drive, while it is written.
+/// Temporary file with one drive's lines of `plan.jsonl`, while it is written.
 #[derive(Debug)]
 pub struct PlanSpool {
     file: WholeFile,
@@ -33,21 +33,29 @@ pub struct PlanSpool {
     failed: Option<io::Error>,
 }
 
-/// Finished plan file of one drive.
+/// Finished temporary file with one drive's lines of `plan.jsonl`.
 #[derive(Debug)]
 pub struct PlanPart {
     file: WholeFile,
 }
 
 impl Folder {
-    /// Creates the plan file of `drive`.
+    /// Creates the temporary file for the plans of the drive called `drive`.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be created.
     pub fn plan_spool(&self, drive: &str) -> Result<PlanSpool, FilesError> {
         let path = self.file(NAME);
         let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
         Ok(PlanSpool { file, drive: drive.to_string(), path, failed: None })
     }
 
-    /// Joins the parts, in the given order, to `plan.jsonl`. Returns its path.
+    /// Joins the temporary files `parts`, in the given order, to `plan.jsonl`. Returns its path.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
     pub fn join_plans(&self, parts: Vec<PlanPart>) -> Result<PathBuf, FilesError> {
         self.write(NAME, |mut out| {
             for mut part in parts {
@@ -59,7 +67,8 @@ impl Folder {
 }
 
 impl PlanSpool {
-    /// Adds a plan made at time `now`. [`PlanSpool::finish`] returns any error.
+    /// Writes a line for `plan`, which the layer made at simulated time `now` for the requests `commands`; no requests
+    /// means background work. [`PlanSpool::finish`] returns the first error of writing; later plans are then ignored.
     pub fn record(&mut self, now: SimTime, commands: &[Command], plan: &Plan) {
         if self.failed.is_none() {
             let line = plan_value(&self.drive, now, commands, plan).to_string();
@@ -67,12 +76,16 @@ impl PlanSpool {
         }
     }
 
-    /// Returns whether a write has failed, so that the run can end early.
+    /// Returns whether writing a line has failed, so that the run can end early.
     pub fn has_failed(&self) -> bool {
         self.failed.is_some()
     }
 
-    /// Writes the remaining lines and finishes the plan file.
+    /// Writes the buffered lines and returns the finished file.
+    ///
+    /// # Errors
+    ///
+    /// The first error of writing, including those of [`PlanSpool::record`].
     pub fn finish(mut self) -> Result<PlanPart, FilesError> {
         let flushed = self.failed.take().map_or_else(|| self.file.flush(), Err);
         flushed.map_err(|error| FilesError::file(&self.path, error))?;

@@ -27,7 +27,12 @@ const SCHEMA: &str = "message timeline {
 }";
 
 impl Folder {
-    /// Writes `timeline.parquet` for `drives`, each with its name. Returns the path of the file.
+    /// Writes `timeline.parquet`, the completions of `drives` over simulated time, each drive given with its name.
+    /// Returns its path.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
     pub fn write_timeline(&self, drives: &[(&str, &DriveSeries)]) -> Result<PathBuf, FilesError> {
         let path = self.file("timeline.parquet");
         let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
@@ -37,7 +42,11 @@ impl Folder {
     }
 }
 
-/// Returns the table of `timeline.parquet` as bytes, for callers without a folder.
+/// Returns the contents of `timeline.parquet` for `drives`, each given with its name, without writing a file.
+///
+/// # Errors
+///
+/// If the Parquet library fails.
 pub fn bytes(drives: &[(&str, &DriveSeries)]) -> parquet::errors::Result<Vec<u8>> {
     table(Vec::new(), drives)
 }

@@ -31,7 +31,8 @@ static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// End of the names of hidden files.
 const HIDDEN_END: &str = ".unfinished";
 
-/// Removes all unfinished files of this process: for a process that ends without running destructors.
+/// Removes all unfinished files that this process has created. For a process that ends without running destructors.
+/// Ignores errors.
 pub fn discard_unfinished() {
     let mut unfinished = UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     for path in std::mem::take(&mut *unfinished) {
@@ -40,7 +41,8 @@ pub fn discard_unfinished() {
     }
 }
 
-/// A file that is being written.
+/// A file that is being written and appears under its name only when it is complete. Dropping this value before
+/// [`WholeFile::finish`] removes the unfinished file.
 #[derive(Debug)]
 pub struct WholeFile {
     out: BufWriter<File>,
@@ -50,11 +52,13 @@ pub struct WholeFile {
 }
 
 impl WholeFile {
-    /// Creates the hidden file that will become `path`.
+    /// Creates a hidden file in the folder of `path`; [`WholeFile::finish`] renames it to `path`. If `path` is a
+    /// symbolic link, its target is replaced. If `path` is a pipe or a character device, such as `/dev/null`, it is
+    /// written directly; a pipe is waited for until it has a reader.
     ///
     /// # Errors
     ///
-    /// `path` is a block device or a file in use, or the hidden file cannot be created.
+    /// If `path` is a block device or a file in use, or if the hidden file cannot be created.
     pub fn create(path: &Path) -> io::Result<WholeFile> {
         check_patiently(path).map_err(io::Error::other)?;
         let with = |file, hidden, path| WholeFile { out: BufWriter::with_capacity(1 << 16, file), hidden, path };
@@ -72,7 +76,12 @@ impl WholeFile {
         }
     }
 
-    /// Writes all bytes so far to the disk and waits until they are durable.
+    /// Writes the buffered bytes and calls fsync, so that all bytes written so far are durable. A pipe or device is
+    /// only flushed.
+    ///
+    /// # Errors
+    ///
+    /// If a byte cannot be written or the fsync fails.
     pub fn settle(&mut self) -> io::Result<()> {
         self.out.flush()?;
         match &self.hidden {
@@ -82,14 +91,24 @@ impl WholeFile {
         }
     }
 
-    /// Makes the file durable and renames it to its final name.
+    /// Makes the contents durable, then renames the file to its final name, replacing a previous file. The rename
+    /// itself may still be lost in a power cut.
+    ///
+    /// # Errors
+    ///
+    /// If a byte cannot be written, or the fsync or the rename fails. The file is then removed.
     pub fn finish(mut self) -> io::Result<()> {
         self.settle()?;
         self.name()
     }
 
-    /// Renames the file to its final name without waiting for the disk. Readers see the complete file, but a power cut
-    /// may leave it truncated. For files whose readers detect truncation and whose contents can be computed again.
+    /// Renames the file to its final name without fsync. Other processes see the complete file at once, but a power cut
+    /// may leave it truncated or empty. For files whose readers detect truncation and whose contents can be computed
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// If a byte cannot be written or the rename fails. The file is then removed.
     pub fn finish_unsettled(mut self) -> io::Result<()> {
         self.out.flush()?;
         self.name()
@@ -103,8 +122,12 @@ impl WholeFile {
         Ok(())
     }
 
-    /// Returns a second handle to the bytes written so far, positioned at the beginning. The hidden file is still
-    /// removed when `self` is dropped.
+    /// Writes the buffered bytes and returns a second handle to the file, positioned at its beginning. Both handles
+    /// share one position. The hidden file is still removed when `self` is dropped.
+    ///
+    /// # Errors
+    ///
+    /// If a byte cannot be written or the handle cannot be made.
     pub fn reread(&mut self) -> io::Result<File> {
         self.out.flush()?;
         let mut file = self.out.get_ref().try_clone()?;
@@ -129,7 +152,8 @@ pub(super) fn check_patiently(path: &Path) -> Result<(), OutputError> {
 /// Function that returns whether the user asks to stop, for waits in this module.
 static SHOULD_STOP: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// Makes the wait for the reader of a pipe end with an error once `should_stop` returns true. Only the first call counts.
+/// Makes [`WholeFile::create`] end its wait for the reader of a pipe with an error once `should_stop` returns `true`.
+/// Affects the whole process; only the first call has an effect.
 pub fn stop_waiting_when(should_stop: fn() -> bool) {
     let _ = SHOULD_STOP.set(should_stop);
 }
@@ -192,7 +216,8 @@ fn create_hidden(path: &Path) -> io::Result<Option<(File, PathBuf)>> {
     Ok(Some((file, hidden)))
 }
 
-/// Removes the hidden files in `folder` that processes which are gone have left. Returns their number.
+/// Removes the unfinished files in `folder` whose processes have ended, which their released locks show. Returns the
+/// number of files removed. Ignores errors.
 pub fn remove_unfinished(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_hidden = |name: &str| name.starts_with('.') && name.ends_with(HIDDEN_END);
@@ -204,27 +229,40 @@ pub fn remove_unfinished(folder: &Path) -> u64 {
     hidden.filter(is_left).count() as u64
 }
 
-/// A file that is being written through a separate writer, for libraries that close their writer themselves.
-/// [`Draft::keep`] gives the file its final name.
+/// A file that is written through separate handles, for libraries that close their writer themselves. [`Draft::keep`]
+/// gives the file its final name; dropping this value before that removes the file.
 #[derive(Debug)]
 pub struct Draft {
     file: WholeFile,
 }
 
 impl Draft {
-    /// Creates the hidden file that will become `path`.
+    /// Creates the hidden file that [`Draft::keep`] renames to `path`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`WholeFile::create`].
     pub fn create(path: &Path) -> Result<Draft, FilesError> {
         let file = WholeFile::create(path).map_err(|error| FilesError::file(path, error))?;
         Ok(Draft { file })
     }
 
-    /// Returns a writer. It must be flushed and closed before [`Draft::keep`].
+    /// Returns a buffered writer into the file. It has to be flushed or dropped before [`Draft::keep`], or its last
+    /// bytes are missing. All writers share one position in the file.
+    ///
+    /// # Errors
+    ///
+    /// If the handle cannot be made.
     pub fn writer(&self) -> Result<BufWriter<File>, FilesError> {
         let handle = self.file.out.get_ref().try_clone();
         handle.map(BufWriter::new).map_err(|error| FilesError::file(&self.file.path, error))
     }
 
-    /// Makes the file durable and renames it to its final name.
+    /// Makes the contents durable and renames the file to its final name, replacing a previous file.
+    ///
+    /// # Errors
+    ///
+    /// As for [`WholeFile::finish`].
     pub fn keep(self) -> Result<(), FilesError> {
         let path = self.file.path.clone();
         self.file.finish().map_err(|error| FilesError::file(&path, error))

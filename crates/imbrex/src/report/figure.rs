@@ -4,41 +4,41 @@ use std::fmt::Write as _;
 
 use crate::chart::{BarChart, Chart, Style, escape, swatch};
 
-/// Contents of a pane.
+/// The contents of one pane of a figure: a chart.
 pub enum Drawing {
-    /// Series over two axes.
+    /// A chart of series of points over two axes.
     Chart(Chart),
-    /// Stacked or grouped bars.
+    /// A bar chart, stacked or grouped.
     Bars(BarChart),
 }
 
-/// Layout of the panes of a figure.
+/// Arrangement of the panes of a figure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// One pane at a time, selected by name.
+    /// One pane is visible at a time; the reader selects it by name. The legend is that of the first pane.
     Tabs,
-    /// All panes, in a grid.
+    /// All panes are visible, side by side, each below its name. There is no legend.
     Grid,
 }
 
-/// One figure: a heading, a legend, one or several drawings, a caption.
+/// One figure of a page: a heading, one or several charts with a legend, and a caption.
 pub struct Figure {
-    /// Id of the figure, unique in the page.
+    /// HTML id of the figure, unique in the page.
     pub id: &'static str,
-    /// Heading.
+    /// Heading of the figure, as HTML.
     pub title: &'static str,
-    /// Caption below the drawings, as HTML.
+    /// Caption below the charts, as HTML.
     pub caption: String,
-    /// Layout of the panes.
+    /// Arrangement of the panes.
     pub layout: Layout,
-    /// Whether the figure takes the whole width of the page.
+    /// Whether the figure takes the whole width of the page rather than one column.
     pub is_wide: bool,
-    /// Name and drawing of each pane.
+    /// Name and chart of each pane, in the order of display.
     pub panes: Vec<(String, Drawing)>,
 }
 
 impl Figure {
-    /// Returns the figure, or `None` if no pane has data.
+    /// Returns the figure itself, or `None` if it has no pane with data. A bar chart always counts as data.
     #[must_use]
     pub fn if_any(self) -> Option<Figure> {
         let is_any = self.panes.iter().any(|(_, drawing)| match drawing {
@@ -48,7 +48,11 @@ impl Figure {
         is_any.then_some(self)
     }
 
-    /// Returns the figure as HTML.
+    /// Returns the figure as an HTML `figure` element.
+    ///
+    /// # Panics
+    ///
+    /// If the layout is [`Layout::Tabs`] and there is no pane.
     pub fn html(&self) -> String {
         let wide = if self.is_wide { " wide" } else { "" };
         let mut html = format!("<figure class=\"chart{wide}\" id=\"{}\"><h3>{}</h3>", self.id, self.title);

@@ -28,18 +28,28 @@ use crate::chart::{Chart, escape, label, palette};
 use crate::files::{FilesError, Folder};
 
 impl Folder {
-    /// Writes `report.html`. `series` is in the order of the drives.
+    /// Writes `report.html` into this folder, completely or not at all. `series` has one element per drive, in the
+    /// order of the drives in `summary`. Returns the path.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    ///
+    /// # Panics
+    ///
+    /// If the number of series is not the number of drives.
     pub fn write_report(&self, summary: &Summary, series: &[DriveSeries]) -> Result<std::path::PathBuf, FilesError> {
         let page = html(summary, series);
         self.write("report.html", |out| out.write_all(page.as_bytes()))
     }
 }
 
-/// Returns the page. `series` is in the order of the drives.
+/// Returns the report of a simulation as an HTML page that needs no other file. `series` has one element per drive, in
+/// the order of the drives in `summary`.
 ///
 /// # Panics
 ///
-/// Panics if the number of series is not the number of drives.
+/// If the number of series is not the number of drives.
 pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
     assert_eq!(summary.drives.len(), series.len(), "every drive has its curves");
     let figures = figures::all(summary, series);
@@ -55,8 +65,8 @@ pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
     document(&title, &body, &json(&data::without_wall_clock(summary), &figures))
 }
 
-/// Returns a complete HTML page with the style and script of our reports: `body` as contents, and `data` as JSON for
-/// the script.
+/// Returns a complete HTML page with the style and the script of this program's reports. `title` is plain text, `body`
+/// is the HTML of the page's body, and `data` is the JSON text that the script reads.
 pub fn document(title: &str, body: &str, data: &str) -> String {
     let mut page = head(title);
     page += body;
@@ -65,17 +75,18 @@ pub fn document(title: &str, body: &str, data: &str) -> String {
     page
 }
 
-/// Returns the JSON data of a page that has charts but no results.
+/// Returns the JSON text that [`document`] takes for a page with `charts` and no results of a simulation.
 pub fn charts_json(charts: &[&Chart]) -> String {
     data::charts_json(charts)
 }
 
-/// Returns the JSON data of a page with the results `summary` and the charts of `figures`.
+/// Returns the JSON text that [`document`] takes for a page with the results `summary` and the series of the charts in
+/// `figures`. Bar charts have no series and are left out.
 pub fn json(summary: &serde_json::Value, figures: &[Figure]) -> String {
     data::json(summary, figures)
 }
 
-/// Returns the section of a page with its figures.
+/// Returns the section `Charts` of a page, as HTML, with `figures` in their order.
 pub fn charts(figures: &[Figure]) -> String {
     let mut html =
         String::from("<section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">");
@@ -174,7 +185,7 @@ fn made(summary: &Summary) -> String {
     html + "</tbody></table></div></section>"
 }
 
-/// Formats a command line for a POSIX shell, quoting words where necessary.
+/// Joins the arguments `words` to a command line for a POSIX shell. Arguments are put in single quotes where necessary.
 pub fn shell(words: &[String]) -> String {
     let is_plain =
         |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c));

@@ -4,12 +4,16 @@ use rayon::prelude::*;
 
 use crate::error::Failure;
 
-/// Calls `work` with the number and the value of each of `items`, `jobs` at a time (`None`: one per core). Returns the
-/// results in the order of the items. If any fails, returns the first failure in that order.
+/// Calls `work` with the index (from 0) and the value of each of `items`, at most `jobs` at a time (`None`: one per
+/// core). Returns the results in the order of the items. All items are processed even if one fails.
 ///
 /// With `jobs` of 1, everything runs on the calling thread. Work that itself runs in parallel may therefore call this
 /// function, with one job. With more jobs, a thread of the outer pool that waits for the inner one would start its next
 /// item, nested in the current one.
+///
+/// # Errors
+///
+/// The first failure of `work` in the order of the items, or if the threads cannot be started.
 pub fn of_each<T: Sync, R: Send>(
     items: &[T],
     jobs: Option<u32>,
@@ -29,15 +33,23 @@ pub fn of_each<T: Sync, R: Send>(
     done.into_iter().collect()
 }
 
-/// Returns the number of runs at the same time: `jobs`, or the number of cores.
+/// Returns the number of runs at the same time: `jobs`, or the number of cores for `None`; at least 1.
 pub fn at_once(jobs: Option<u32>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
     jobs.map_or_else(cores, |jobs| jobs as usize).max(1)
 }
 
-/// Calls `work` with the number and the value of each of `items`, each in its own thread, all at once. Returns the
-/// results in the order of the items; if any fails, the first failure in that order. `work` has to limit how many of
-/// the threads run, for example by [`super::shared`].
+/// Calls `work` with the index (from 0) and the value of each of `items`, each in a thread of its own, all at once.
+/// Returns the results in the order of the items. `work` has to limit the number of threads that run, for example by
+/// [`super::shared`].
+///
+/// # Errors
+///
+/// The first failure of `work` in the order of the items.
+///
+/// # Panics
+///
+/// If `work` panics for an item.
 pub fn together<T: Send, R: Send>(
     items: Vec<T>,
     work: impl Fn(usize, T) -> Result<R, Failure> + Sync,

@@ -7,8 +7,8 @@
 //! Every simulation of this crate and of the papers' experiments uses this module. [`many`] makes several runs at once.
 //!
 //! Invariants:
-//! 1. A stop by the observer and a stop by [`Progress::should_stop`] are distinguished: [`RunOutput::is_stopped`] is set by
-//!    the second only.
+//! 1. A stop by the observer and a stop by [`Progress::should_stop`] are distinguished: only the second sets
+//!    [`RunOutput::is_stopped`].
 //! 2. Displaying progress does not change the results.
 
 pub mod many;
@@ -28,42 +28,52 @@ use indicatif::ProgressBar;
 use crate::error::Failure;
 use crate::progress::Progress;
 
-/// A run that has not begun: the drive, its options, and the progress bar.
+/// A run that has not begun: one drive, its options, and the progress bar if one is displayed.
 pub struct Run<'a> {
     drive: Drive,
     options: Options,
     shown: Option<(&'a Progress, String)>,
 }
 
-/// Results of a run.
+/// Results of a run of one drive.
 pub struct RunOutput {
-    /// Measurements of the engine.
+    /// Measurements that the engine made during the run.
     pub outcome: Outcome,
-    /// Options of the run.
+    /// Options with which the run was made.
     pub options: Options,
-    /// Wall-clock seconds that the run took.
+    /// Wall-clock time of the run in seconds, including the time in which the source reads requests.
     pub wall_seconds: f64,
-    /// Whether [`Progress::should_stop`] ended the run early.
+    /// Whether [`Progress::should_stop`] ended the run early. `false` if the observer ended it.
     pub is_stopped: bool,
 }
 
 impl<'a> Run<'a> {
-    /// Creates a run of `drive`, which must be new, with the options `options`.
+    /// Creates a run of `drive`, which must not have served a request, with `options`. No progress is displayed.
     pub fn new(drive: Drive, options: Options) -> Run<'a> {
         Run { drive, options, shown: None }
     }
 
-    /// Displays a bar called `name` on `progress`, and lets `progress` end the run early.
+    /// Displays a bar called `name` on `progress`, and lets [`Progress::should_stop`] end the run early.
     pub fn shown(self, name: &str, progress: &'a Progress) -> Run<'a> {
         Run { shown: Some((progress, name.to_string())), ..self }
     }
 
-    /// Executes the run with the requests of `source` to their end, without an observer.
+    /// Executes the run with the requests of `source`, without an observer, until they end or the progress asks to
+    /// stop.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `source`.
     pub fn of<S: Source + ?Sized>(self, source: &mut S) -> Result<RunOutput, Failure> {
         self.on(source, &mut Unobserved)
     }
 
-    /// Executes the run with the requests of `source`, until they end or `observer` or the progress ends the run.
+    /// Executes the run with the requests of `source`, until they end, `observer` ends the run, or the progress asks to
+    /// stop. After an early end, the requests that have entered are still served.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `source`.
     pub fn on<S: Source + ?Sized, O: Observer>(self, source: &mut S, observer: &mut O) -> Result<RunOutput, Failure> {
         let shown = self.shown.map(|(progress, name)| (progress, progress.requests(&name, source.expected_requests())));
         let mut watched = Watched { observer, shown, is_stopped: false };
@@ -78,7 +88,12 @@ impl<'a> Run<'a> {
 }
 
 impl RunOutput {
-    /// Returns the run, or a failure if it was stopped: for callers that cannot use partial results.
+    /// Returns the run itself unless it was stopped early. For callers that cannot use partial results.
+    ///
+    /// # Errors
+    ///
+    /// If [`RunOutput::is_stopped`] is set, with the kind
+    /// [`FailureKind::Interrupted`](crate::error::FailureKind::Interrupted).
     pub fn whole(self) -> Result<RunOutput, Failure> {
         if self.is_stopped {
             return Err(Failure::interrupted());
@@ -86,7 +101,8 @@ impl RunOutput {
         Ok(self)
     }
 
-    /// Returns the results and the curves, with `label` as the drive's name.
+    /// Returns the results of the run, and its time series and latency histograms. `label` becomes the drive's name in
+    /// the results.
     pub fn summary(&self, label: &str) -> (DriveResult, DriveSeries) {
         let (mut result, series) = summarize(&self.outcome, &self.options, self.wall_seconds);
         result.drive = label.to_string();

@@ -50,7 +50,7 @@ struct State {
     free: usize,
 }
 
-/// A source for one of several drives.
+/// The source of requests for one of several drives that share one source.
 pub struct Share {
     reading: Arc<Reading>,
     number: usize,
@@ -60,11 +60,13 @@ pub struct Share {
     waited: Duration,
 }
 
-/// Returns `count` shares of `source`, of which at most `at_once` run at the same time.
+/// Returns `count` sources that each yield all requests of `source`, in its order. At most `at_once` of the drives that
+/// use them run at the same time. `source` is read only once, in batches, with the time 0 in every call; a fast drive
+/// waits for the slowest.
 ///
 /// # Panics
 ///
-/// Panics if either number is zero.
+/// If `count` or `at_once` is 0.
 pub fn shares(source: Box<dyn Source>, count: usize, at_once: usize) -> Vec<Share> {
     assert!(count > 0 && at_once > 0, "{count} shares, {at_once} of them at once: both numbers must be above zero");
     let expected = source.expected_requests();
@@ -150,7 +152,8 @@ impl Reading {
 }
 
 impl Share {
-    /// Waits until this share may run. When the share is dropped, another share may run in its place.
+    /// Waits until fewer than the allowed number of shares run, and then counts this share as running. It runs until it
+    /// is dropped, except while it waits for a batch. Returns at once if this share runs already.
     pub fn begin(&mut self) {
         if !self.runs {
             let mut state = self.reading.lock();
@@ -162,7 +165,8 @@ impl Share {
         }
     }
 
-    /// Returns the time that this share has spent waiting for other shares and reading batches for all of them.
+    /// Returns the wall-clock time that this share has spent in fetching batches: waiting for other shares, and reading
+    /// from the source for all of them.
     pub fn waited(&self) -> Duration {
         self.waited
     }

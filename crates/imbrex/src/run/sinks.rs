@@ -9,7 +9,8 @@ use crate::error::Failure;
 use crate::files::{self, Folder, IoPart, IoSpool, PlanPart, PlanSpool};
 use crate::options::SimulationOptions;
 
-/// Result files of a run; none without `--out`.
+/// The result files of a simulation, in the folder [`SimulationOptions::out`]. Without a folder, all methods do
+/// nothing.
 pub struct Sinks {
     folder: Option<Folder>,
     /// Reserves the folder while the run lasts.
@@ -25,21 +26,23 @@ struct Parts {
     plans: Vec<(usize, PlanPart)>,
 }
 
-/// Files that one drive writes while it runs.
+/// Temporary files that one drive writes while it runs; they are joined at the end.
 #[derive(Default)]
 pub struct Spools {
-    /// Writer of the drive's rows of `ios.parquet`, if requested.
+    /// Writer of the drive's rows of `ios.parquet`; `None` if the options do not ask for them.
     pub ios: Option<IoSpool>,
-    /// Writer of the drive's lines of `plan.jsonl`, if requested.
+    /// Writer of the drive's lines of `plan.jsonl`; `None` if the options do not ask for them.
     pub plans: Option<PlanSpool>,
 }
 
 impl Sinks {
-    /// Creates the folder for the result files, if the options name one.
+    /// Creates the folder for the result files, if the options name one, checks that files can be written there, and
+    /// locks it against other runs.
     ///
     /// # Errors
     ///
-    /// The folder cannot be written, or holds a file of another program. The check precedes the run.
+    /// If the folder cannot be written, if another run uses it, or if it holds a file of another program under the name
+    /// of a result file.
     pub fn prepare(options: &SimulationOptions) -> Result<Sinks, Failure> {
         let folder = match &options.out {
             Some(path) => Some(files::prepare(path)?),
@@ -49,19 +52,28 @@ impl Sinks {
         Ok(Sinks { folder, _reserved, per_io: options.per_io, plans: options.plans, parts: Mutex::default() })
     }
 
-    /// Returns the message about unfinished files that an earlier run had left in the folder, if there were any.
+    /// Returns a message for the user if unfinished files of an earlier run were found in the folder and removed;
+    /// otherwise `None`.
     pub fn removal(&self) -> Option<String> {
         self.folder.as_ref().and_then(Folder::removal)
     }
 
-    /// Checks that no result file replaces one of the files `inputs`.
+    /// Checks that every result file may be written, and that none would replace one of the files `inputs`.
+    ///
+    /// # Errors
+    ///
+    /// If a result file is one of `inputs`, is a block device, or is in use by the system.
     pub fn refuse_inputs(&self, inputs: &[PathBuf]) -> Result<(), Failure> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let outputs = files::ours::NAMES.iter().map(|name| folder.file(name));
         outputs.into_iter().try_for_each(|path| files::check_output(&path, inputs)).map_err(Failure::failed)
     }
 
-    /// Creates the files that the drive called `label` writes while it runs.
+    /// Creates the temporary files that the drive called `label` writes while it runs: those that the options ask for.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be created.
     pub fn spools(&self, label: &str) -> Result<Spools, Failure> {
         let Some(folder) = &self.folder else { return Ok(Spools::default()) };
         Ok(Spools {
@@ -70,7 +82,12 @@ impl Sinks {
         })
     }
 
-    /// Finishes the files of drive number `index`, whose run had the result `result`, and keeps them for [`Sinks::finish`].
+    /// Finishes the temporary files of drive number `index` (from 0) and keeps them for [`Sinks::finish`]. `result`
+    /// supplies the total service times for the background row of `ios.parquet`.
+    ///
+    /// # Errors
+    ///
+    /// If a row or line of the files could not be written.
     pub fn keep(&self, index: usize, mut spools: Spools, result: &DriveResult) -> Result<(), Failure> {
         if let Some(ios) = &mut spools.ios {
             ios.background(&result.service_ns, result.duration_ns);
@@ -83,7 +100,13 @@ impl Sinks {
         Ok(())
     }
 
-    /// Writes all result files. Returns their folder, or `None` without `--out`.
+    /// Writes all result files and removes those of an earlier run that this run does not write. `curves` are in the
+    /// order of the drives in `summary`. `summary.json` comes last, so that it marks a complete set. Returns the
+    /// folder, or `None` if the options name none.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be written or removed.
     pub fn finish(self, summary: &Summary, curves: &[DriveSeries]) -> Result<Option<Folder>, Failure> {
         let Some(folder) = self.folder else { return Ok(None) };
         let named: Vec<(&str, &DriveSeries)> =

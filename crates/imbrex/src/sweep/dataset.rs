@@ -1,5 +1,5 @@
-//! Dataset of a sweep: a file `FOLDER/points/KEY.parquet` with one row for each point, written as soon as the point ends,
-//! and `FOLDER/sweep.parquet`, one table of all rows, written at the end of each sweep.
+//! Dataset of a sweep: a file `FOLDER/points/KEY.parquet` with one row for each point, written as soon as the point
+//! ends, and `FOLDER/sweep.parquet`, one table of all rows, written at the end of each sweep.
 //!
 //! Any Parquet reader can read `sweep.parquet`. The files of the points have the columns of the sweep that wrote them,
 //! so after a parameter was added they differ, and some readers refuse to read them as one table.
@@ -25,7 +25,8 @@ const TABLE: &str = "sweep.parquet";
 /// Key of the stamps in the metadata of the table of all rows.
 const STAMPS: &str = "imbrex.stamps";
 
-/// Dataset in a folder.
+/// The results of sweeps in a folder: one Parquet file with one row per point, and a table of all rows. Clones share
+/// the rows in memory.
 #[derive(Clone, Debug)]
 pub struct Dataset {
     points: Folder,
@@ -46,11 +47,12 @@ struct Known {
 }
 
 impl Dataset {
-    /// Opens the dataset in `folder`, creating the folder if necessary.
+    /// Opens the dataset in `folder`, creating the folder if necessary, and reads its table of all rows. A table that
+    /// is missing or damaged counts as empty.
     ///
     /// # Errors
     ///
-    /// The folder cannot be written, or its `sweep.html` was written by another program.
+    /// If the folder cannot be written, or if its `sweep.html` or `sweep.parquet` was written by another program.
     pub fn in_folder(folder: &Path) -> Result<Dataset, Failure> {
         files::ours::refuse_foreign(folder, &["sweep.html", TABLE])?;
         let points = files::prepare(&folder.join("points"))?;
@@ -60,17 +62,17 @@ impl Dataset {
         Ok(Dataset { points, folder: folder.to_path_buf(), known, written: Arc::new(written) })
     }
 
-    /// Returns the folder of the dataset.
+    /// Returns the path of the folder that holds the dataset.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns the path of the table of all rows.
+    /// Returns the path of the table of all rows, `sweep.parquet`. The file need not exist yet.
     pub fn table(&self) -> PathBuf {
         self.folder.join(TABLE)
     }
 
-    /// Returns the message about unfinished files that an earlier sweep had left, if there were any.
+    /// Returns a message for the user if unfinished files of an earlier sweep were found and removed; otherwise `None`.
     pub fn removal(&self) -> Option<String> {
         self.points.removal()
     }
@@ -83,8 +85,8 @@ impl Dataset {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the row of the point `key`. Returns `None` if the row is missing or damaged; the sweep then runs the
-    /// point again.
+    /// Returns the row of the point `key`, or `None` if its file is missing or damaged. The sweep then runs the point
+    /// again.
     pub fn row(&self, key: &str) -> Option<Row> {
         self.with_row(key, Row::clone)
     }
@@ -103,17 +105,27 @@ impl Dataset {
         Some(found)
     }
 
-    /// Returns whether the point `key` has to run: it has no row, or, if `again` is set, a row with an error.
+    /// Returns whether the point `key` has to run: its row is missing or damaged, or `again` is set and the row
+    /// contains an error.
     pub fn is_missing(&self, key: &str, again: bool) -> bool {
         self.with_row(key, |row| again && row.text("error").is_some()).unwrap_or(true)
     }
 
-    /// Returns whether the point `key` has a row with an error.
+    /// Returns whether the row of the point `key` contains an error. `false` if the row is missing.
     pub fn has_failed(&self, key: &str) -> bool {
         self.with_row(key, |row| row.text("error").is_some()).unwrap_or(false)
     }
 
-    /// Adds `row`. It replaces a row with the same key.
+    /// Writes `row` to the file of its point, replacing an earlier row with the same key. The file appears completely
+    /// or not at all, but is not made durable: a power cut may damage it, and the row then counts as missing.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    ///
+    /// # Panics
+    ///
+    /// If `row` has no key.
     pub fn add(&self, row: &Row) -> Result<(), Failure> {
         let bytes = row::write(std::slice::from_ref(row)).map_err(Failure::failed)?;
         let key = row.text("key").expect("every row has its key");
@@ -130,7 +142,12 @@ impl Dataset {
         Ok(())
     }
 
-    /// Writes the table of all rows: those of `rows` first, then those of other sweeps into this folder.
+    /// Writes the table of all rows, `sweep.parquet`: `rows` first, in their order, then all other rows of the dataset.
+    /// Rows whose point has no file are left out. Does not write if the table is up to date. Returns its path.
+    ///
+    /// # Errors
+    ///
+    /// If the table cannot be written.
     pub fn write_table(&self, rows: &[Row]) -> Result<PathBuf, Failure> {
         let path = self.table();
         for key in self.keys() {
@@ -168,7 +185,12 @@ impl Dataset {
         entries.filter_map(|entry| key(entry.file_name())).filter(|key| !key.starts_with('.')).collect()
     }
 
-    /// Writes `page` as `sweep.html` into the folder of the dataset. Returns its path.
+    /// Writes the HTML text `page` as `sweep.html` into the folder of the dataset, completely or not at all. Returns
+    /// its path.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
     pub fn write_page(&self, page: &str) -> Result<PathBuf, Failure> {
         let path = self.folder.join("sweep.html");
         files::replace(&path, page.as_bytes())?;

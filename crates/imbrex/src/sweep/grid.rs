@@ -47,68 +47,78 @@ const OF_WORKLOADS: [&str; 12] = [
     "limit",
 ];
 
-/// A point of the sweep.
+/// A point of the sweep: one workload on one drive with one value of each parameter and option.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Point {
-    /// Index of its workload in [`Grid::found`].
+    /// Index of the workload in [`Grid::found`].
     pub workload: usize,
-    /// Description of the simulation.
+    /// Description of the simulation that the point stands for.
     pub task: Task,
 }
 
-/// All that is needed to run a point, except the workload itself. It can be sent to another process.
+/// The description of a point without its workload. It contains all that a simulation of the point needs beside the
+/// workload, and can be sent to another process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Task {
-    /// Key of the point.
+    /// Key of the point, 32 hexadecimal digits: a hash of the drive, its profile, the part of the drive that is
+    /// addressed, the options, the version of this program, and the workload's contents and seed.
     pub key: String,
-    /// Text of the drive.
+    /// Text of the drive, with the parameters of the sweep at this point.
     pub drive: String,
-    /// Text of the drive without the parameters of the sweep.
+    /// Text of the drive as in the specification, without the parameters of the sweep. A text that names several drives
+    /// was expanded.
     pub drive_head: String,
-    /// Name of each option of the sweep, with its value at this point. The simulation of the point runs with these
-    /// options.
+    /// Name and value of each option of the sweep at this point, in the order of the specification. The simulation runs
+    /// with these options.
     pub options: Vec<(String, String)>,
-    /// Name of each parameter and each option of the sweep, with its value at this point.
+    /// Name and value of each parameter and then each option of the sweep at this point, in the order of the
+    /// specification.
     pub swept: Vec<(String, String)>,
-    /// Name of the workload.
+    /// Name of the workload: [`Workload::name`].
     pub workload: String,
-    /// Format of the workload.
+    /// Format of the workload: [`Workload::format`].
     pub workload_format: String,
-    /// SHA-256 of the workload's contents.
+    /// SHA-256 of the workload's contents in hexadecimal: [`Workload::sha256`].
     pub workload_sha256: String,
-    /// Reason why the workload is impossible with the values of this point, if it is.
+    /// Reason why the workload is impossible with the values of this point; `None` if it is possible. An impossible
+    /// point does not run, and its row has this error.
     #[serde(default)]
     pub failure: Option<String>,
-    /// Contents of the profiles that the drives of the point have in files.
+    /// Contents of the profile files that the drives of the point need.
     #[serde(default)]
     pub profile_files: ProfileFiles,
-    /// Part of the drive that the workload addresses, if it follows from the drives of the sweep: sectors of 512 bytes,
-    /// and the text of the drive that sets it. It is equal for all points of the workload.
+    /// Part of the drive that a workload addresses if its addresses depend on the size of the drive: its length from
+    /// sector 0 on, in sectors of 512 bytes, and the text of the drive that determined it, the smallest of the
+    /// workload's points. It is equal for all points of the workload.
     #[serde(default)]
     pub span: Option<(u64, String)>,
 }
 
-/// A workload of the sweep, with the word and the options with which it was read.
+/// A workload of the sweep, with the text and the options from which it was found.
 pub struct Found {
-    /// Word passed to [`Workload::find`]; `None` for requests that the caller holds in memory.
+    /// Text passed to [`Workload::find`], with the values of parameters in place of their names in braces; `None` for
+    /// requests that the caller holds in memory.
     pub word: Option<String>,
     /// Requests that the caller holds in memory.
     rows: Option<Arc<dyn Rows>>,
-    /// Options with which the workload was read.
+    /// Names and values of the options of the sweep with which the workload was read.
     pub options: Vec<(String, String)>,
-    /// The workload. If a value of the sweep makes it impossible, another one in its place, which does not run.
+    /// The workload that was found. If a value of the sweep makes the workload impossible, this is a placeholder that
+    /// does not run.
     pub workload: Workload,
     /// Reason why the workload is impossible, if it is. Its points have rows with this error.
     failure: Option<String>,
 }
 
-/// All points of a sweep.
+/// All points of a sweep, and the workloads that they run on.
 pub struct Grid {
-    /// Workloads, each found once.
+    /// Workloads of the sweep: one for each text with the values of parameters put in, and each set of options for
+    /// reading.
     pub found: Vec<Found>,
-    /// Points.
+    /// Points in the order of the specification: by workload, drive, parameters and options, the last of which varies
+    /// fastest. Points with the same key occur once.
     pub points: Vec<Point>,
-    /// Names of the parameters and options of the sweep, in order.
+    /// Names of the parameters and then of the options of the sweep, in the order of the specification.
     pub swept: Vec<String>,
     /// Contents of all profiles in files, each read once.
     profile_files: ProfileFiles,
@@ -116,22 +126,23 @@ pub struct Grid {
     by_word: BTreeMap<(String, Vec<(String, String)>), usize>,
 }
 
-/// Requests that the caller holds in memory, as a workload of a sweep.
+/// Requests that the caller holds in memory, to be a workload of a sweep.
 pub struct InMemory {
     /// Name of the workload.
     pub name: String,
-    /// Requests.
+    /// The requests, as rows of a table.
     pub rows: Arc<dyn Rows>,
 }
 
 impl Grid {
-    /// Returns the points of `spec`, on its workloads and on those in `memory`. Finds every workload; a trace is read
-    /// through once.
+    /// Returns the points of `spec`, on its workloads and then on those in `memory`. Finds every workload; a trace is
+    /// read through once. If a parameter or option of the sweep makes a workload impossible, its points have an error
+    /// instead.
     ///
     /// # Errors
     ///
-    /// There is no workload, a workload cannot be found, a range in a drive's text is invalid, there are too many
-    /// points, or `progress` asks to stop.
+    /// If there is no workload, or a workload cannot be found. If a range in a drive's text is invalid, or a parameter
+    /// has the name of a column of the results. If there are more than a million points, or `progress` asks to stop.
     pub fn of(spec: &Spec, memory: &[InMemory], progress: &Progress) -> Result<Grid, Failure> {
         if spec.workloads.is_empty() && memory.is_empty() {
             return Err(Failure::usage("no workloads").or_try("workloads = [\"demo\"]"));
@@ -211,8 +222,8 @@ impl Grid {
         Ok(())
     }
 
-    /// Returns the index of the workload `word`, read with `options`. If `is_swept` is set, a value of the sweep stands in
-    /// the word or the options, and a wrong one makes the points of the workload fail, rather than the sweep.
+    /// Returns the index of the workload `word`, read with `options`. If `is_swept` is set, a value of the sweep stands
+    /// in the word or the options, and a wrong one makes the points of the workload fail, rather than the sweep.
     fn find(
         &mut self,
         word: &str,
@@ -355,8 +366,12 @@ impl Task {
         std::iter::once(self.drive.as_str()).chain(baselines)
     }
 
-    /// Returns the options for the simulation of this point: on one thread, and without a baseline unless the options
-    /// name one.
+    /// Returns the options for the simulation of this point. It runs on one thread, and without a baseline unless the
+    /// options name one.
+    ///
+    /// # Errors
+    ///
+    /// If an option has an unknown name or a value that it does not accept.
     pub fn asked(&self) -> Result<SimulateOptions, Failure> {
         let mut asked = SimulateOptions { baseline: Baseline::None, ..SimulateOptions::default() };
         for (name, word) in &self.options {

@@ -29,8 +29,9 @@ const DRAWN: [(&str, &str, Unit, Option<&str>); 7] = [
     ("capacity_bytes", "capacity", Unit::Bytes, None),
 ];
 
-/// Returns the charts of `rows`: one for each quantity over each of `parameters` that has at least two values, all of
-/// them numbers of one unit.
+/// Returns the charts of `rows`: for each of `parameters`, one chart per measured quantity over the values of that
+/// parameter, with at most 40 lines. Leaves out parameters that have fewer than two values, or values that are not all
+/// numbers of one unit, and quantities without a line of two points.
 pub fn charts(rows: &[Row], parameters: &[String]) -> Vec<Chart> {
     let mut charts = Vec::new();
     for parameter in parameters {
@@ -72,7 +73,8 @@ fn lines<'a>(rows: &'a [Row], parameter: &str, parameters: &[String]) -> BTreeMa
 const PROFILE: usize = 0;
 const LAYER: usize = 1;
 
-/// Returns the tags of a row, that is, its properties except `parameter`: profile, layer, the other parameters, the workload.
+/// Returns the tags of a row, that is, its properties except `parameter`: profile, layer, the other parameters, the
+/// workload.
 fn tags(row: &Row, parameter: &str, parameters: &[String]) -> Vec<String> {
     let head = row.text("drive_head").unwrap_or_default();
     let (profile, layer) = head.split_at(head.find('+').unwrap_or(head.len()));
@@ -157,7 +159,8 @@ fn chart(
     Some(chart)
 }
 
-/// Returns the page of `rows`. `parameters` are the names of the sweep's parameters.
+/// Returns the HTML page of a sweep, with the charts and a table of `rows`. `parameters` are the names of the swept
+/// parameters and options.
 pub fn html(title: &str, rows: &[Row], parameters: &[String]) -> String {
     let charts = charts(rows, parameters);
     let failed = rows.iter().filter(|row| row.text("error").is_some()).count();

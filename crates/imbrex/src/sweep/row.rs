@@ -35,38 +35,39 @@ use crate::files::batches::{Batch, Batches, Values};
 use crate::files::table::{Column, append, writer_with};
 use crate::workload::hex;
 
-/// Type of a column.
+/// Type of a column of the results of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Text.
+    /// Text in UTF-8.
     Text,
-    /// A whole number.
+    /// Signed 64-bit integer.
     Long,
-    /// A floating-point number.
+    /// 64-bit floating-point number.
     Real,
 }
 
-/// A value, or null.
+/// A value of a row, or null.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Cell {
-    /// Null.
+    /// Null: the row has no value in this column.
     Nothing,
     /// Text.
     Text(String),
-    /// A whole number.
+    /// Signed 64-bit integer.
     Long(i64),
-    /// A floating-point number.
+    /// 64-bit floating-point number.
     Real(f64),
 }
 
-/// A row: names, types and values, in the order of the columns.
+/// The results of one point of a sweep as a row of a table, with the names and types of its columns.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Row {
-    /// Cells: name, type and value.
+    /// Name, type and value of each column, in the order of the columns.
     pub cells: Vec<(String, Kind, Cell)>,
 }
 
-/// Measurements: name of the column, JSON pointer into a drive's results in `summary.json`, type.
+/// The measurements in a row: name of the column, JSON pointer (RFC 6901) to the value within one drive's results in
+/// `summary.json`, and type of the column. Names that end in `_ns` are in nanoseconds.
 pub const METRICS: [(&str, &str, Kind); 49] = [
     ("completed", "/completed", Kind::Long),
     ("duration_ns", "/duration_ns", Kind::Long),
@@ -119,8 +120,9 @@ pub const METRICS: [(&str, &str, Kind); 49] = [
     ("wall_seconds", "/wall_seconds", Kind::Real),
 ];
 
-/// Parses a value as a number with its unit. Sizes become bytes, times become nanoseconds, percentages become shares.
-/// Returns `None` if `text` is not a number.
+/// Parses a value of a parameter or option as a number with its unit. A percentage becomes a fraction, a duration such
+/// as `5s` becomes nanoseconds, and a size such as `64k` becomes bytes. A bare number is a count. Returns `None` if
+/// `text` is none of these.
 pub fn number(text: &str) -> Option<(f64, Unit)> {
     if let Some(percent) = text.strip_suffix('%') {
         return Some((percent.parse::<f64>().ok()? / 100.0, Unit::Share));
@@ -136,7 +138,8 @@ pub fn number(text: &str) -> Option<(f64, Unit)> {
 }
 
 impl Row {
-    /// Returns the row of `task` with the result and the warnings of its simulation.
+    /// Returns the row of the point `task`. `outcome` is the drive's results and the warnings of the simulation, or the
+    /// failure, which leaves the measurements null.
     pub fn of(task: &Task, outcome: &Result<(DriveResult, Vec<String>), Failure>) -> Row {
         let result = outcome.as_ref().map(|(result, _)| result);
         let warnings = outcome.as_ref().map_or(&[][..], |(_, warnings)| warnings).join("\n");
@@ -177,12 +180,12 @@ impl Row {
         self.cells.push((name.to_string(), kind, cell));
     }
 
-    /// Returns the value of the column `name`.
+    /// Returns the value in the column `name`, which may be [`Cell::Nothing`], or `None` if the row has no such column.
     pub fn get(&self, name: &str) -> Option<&Cell> {
         self.cells.iter().find(|(own, ..)| own == name).map(|(.., cell)| cell)
     }
 
-    /// Returns the number in the column `name`; `None` for null or text.
+    /// Returns the number in the column `name`; `None` for null, for text, and if there is no such column.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.get(name)? {
             Cell::Long(value) => Some(*value as f64),
@@ -191,7 +194,7 @@ impl Row {
         }
     }
 
-    /// Returns the text in the column `name`; `None` for null or a number.
+    /// Returns the text in the column `name`; `None` for null, for a number, and if there is no such column.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Cell::Text(text) => Some(text),
@@ -199,11 +202,11 @@ impl Row {
         }
     }
 
-    /// Reads the only row of the Parquet file whose contents are `bytes`.
+    /// Reads the only row of the Parquet file whose contents are `bytes`, as [`write()`] returns them.
     ///
     /// # Errors
     ///
-    /// The file is damaged, or has another number of rows.
+    /// If the file is damaged, which its checksum shows, or does not have exactly one row.
     pub fn parse(bytes: Vec<u8>) -> parquet::errors::Result<Row> {
         let mut rows = read(bytes)?.0;
         match (rows.pop(), rows.is_empty()) {
@@ -232,17 +235,18 @@ impl Row {
 /// Key of the checksum in a table's metadata.
 const CHECKSUM: &str = "imbrex.checksum";
 
-/// Returns the names of the columns that every row has, whatever was swept.
+/// Returns the names of the columns that every row has, whatever parameters and options were swept.
 pub fn own_columns() -> impl Iterator<Item = &'static str> {
     let of_task = ["key", "imbrex", "workload", "workload_format", "workload_sha256", "drive", "drive_head"];
     of_task.into_iter().chain(["error", "warnings"]).chain(METRICS.iter().map(|(name, ..)| *name))
 }
 
-/// Reads the table whose contents are `bytes`. Returns its rows, and the table for its metadata.
+/// Reads all rows of the table whose contents are `bytes`, as [`write()`] returns them. Also returns the table itself,
+/// for its metadata.
 ///
 /// # Errors
 ///
-/// The table is damaged: it cannot be read, or its checksum is wrong or missing.
+/// If the table cannot be read, or if its checksum is wrong or missing.
 pub fn read(bytes: Vec<u8>) -> parquet::errors::Result<(Vec<Row>, Batches)> {
     check(&bytes)?;
     let table = Batches::of_bytes(bytes)?;
@@ -300,12 +304,22 @@ fn check(bytes: &[u8]) -> parquet::errors::Result<()> {
     }
 }
 
-/// Returns the contents of a table of `rows`, with the columns of all rows. A column that a row lacks is null.
+/// Returns the contents of a Parquet file with `rows`. It has every column that a row has, in the order of first
+/// occurrence; a row without a column has null there. The metadata contain a checksum of the file.
+///
+/// # Errors
+///
+/// If the Parquet library fails.
 pub fn write(rows: &[Row]) -> parquet::errors::Result<Vec<u8>> {
     write_with(rows, Vec::new())
 }
 
-/// Returns the contents of a table like [`write()`], with the pairs `metadata` of a key and a value in the table's metadata.
+/// Returns the contents of a Parquet file like [`write()`], with the pairs `metadata` of a key and a value in the
+/// file's metadata.
+///
+/// # Errors
+///
+/// If the Parquet library fails.
 pub fn write_with(rows: &[Row], mut metadata: Vec<(&str, String)>) -> parquet::errors::Result<Vec<u8>> {
     let columns = columns_of(rows);
     metadata.push((CHECKSUM, String::from_utf8_lossy(&NO_DIGITS).into_owned()));

@@ -14,29 +14,29 @@ use crate::run::many;
 use crate::simulation::Simulation;
 use crate::workload::Workload;
 
-/// Summary of a sweep.
+/// Counts of the points of a sweep after it has run.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Swept {
-    /// Number of points of the grid: one for each workload, drive, and combination of values of parameters and options.
-    /// Equal points count once.
+    /// Number of points of the sweep: one for each workload, drive, and combination of values of parameters and
+    /// options. Points with the same key count once.
     pub points: u64,
-    /// Number of points that had a row before the sweep began.
+    /// Number of points that did not have to run, because the dataset had their rows before the sweep began.
     pub found: u64,
-    /// Number of points that ran in this sweep, including those that failed.
+    /// Number of points that ran in this sweep and whose rows were written, including those that failed.
     pub run: u64,
-    /// Number of points of the grid whose row contains an error, from this sweep or an earlier one.
+    /// Number of points of the sweep whose row contains an error, from this sweep or an earlier one.
     pub failed: u64,
-    /// Whether the sweep was stopped early.
+    /// Whether the sweep was stopped before all points had run.
     pub is_stopped: bool,
 }
 
 impl Task {
-    /// Simulates the point on `workload` and returns its row, which contains the error if the point failed. Returns
-    /// `None` if it was stopped. A panic counts as a failure.
+    /// Simulates the point on `workload` and returns its row. If the simulation fails, panics, or completes no request,
+    /// the row contains the error. Returns `None` if `progress` asked to stop.
     ///
     /// # Errors
     ///
-    /// The workload's file was changed, so that no further point may run on it.
+    /// Only if the file of the workload was changed since it was read through, so that no further point may run on it.
     pub fn run(&self, workload: &Workload, progress: &Progress) -> Result<Option<Row>, Failure> {
         let outcome = match catch_unwind(AssertUnwindSafe(|| self.simulate(workload, progress))) {
             Ok(outcome) => outcome,
@@ -72,13 +72,19 @@ impl Task {
 }
 
 impl Grid {
-    /// Returns the points without a row in `dataset`; if `again` is set, also those whose row contains an error.
+    /// Returns the points whose rows are missing from `dataset`; if `again` is set, also those whose row contains an
+    /// error. Keeps the order of the points.
     pub fn missing<'a>(&'a self, dataset: &Dataset, again: bool) -> Vec<&'a Point> {
         self.points.iter().filter(|point| dataset.is_missing(&point.task.key, again)).collect()
     }
 
-    /// Simulates all missing points, `jobs` at once (`None`: one per core), and adds their rows to `dataset`. If
-    /// `again` is set, repeats the points whose row contains an error.
+    /// Simulates the points of [`Grid::missing`], at most `jobs` at once (`None`: one per core), and adds each row to
+    /// `dataset` as soon as its point ends. A point that fails has a row with its error and does not end the sweep. A
+    /// stop by `progress` is no error.
+    ///
+    /// # Errors
+    ///
+    /// If a row cannot be written, or if the file of a workload was changed. The rows written so far are kept.
     pub fn run(
         &self,
         dataset: &Dataset,
@@ -118,8 +124,8 @@ impl Grid {
         Ok(Swept { points, found: points - missing, run, failed, is_stopped: run < missing })
     }
 
-    /// Returns the rows of `dataset` for the points of this grid, in the order of the points. Points without a row are
-    /// left out.
+    /// Returns the rows that `dataset` has for the points of this grid, in the order of the points. Points without a
+    /// row are left out.
     pub fn rows(&self, dataset: &Dataset) -> Vec<Row> {
         self.points.iter().filter_map(|point| dataset.row(&point.task.key)).collect()
     }

@@ -18,19 +18,21 @@ use super::texts;
 use crate::error::Failure;
 use crate::simulate_options::{BadWord, SimulateOptions};
 
-/// A name and its values, in order.
+/// The name of a parameter or option, and its values in order.
 pub type Several = (String, Vec<String>);
 
-/// Specification of a sweep.
+/// Specification of a sweep: lists of workloads, drives, parameters and options, whose combinations are simulated.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Spec {
-    /// Workloads, as for `imbrex simulate`. A parameter's name in braces is replaced by its value.
+    /// Workloads, as the user names them for `imbrex simulate`. A parameter's name in braces, such as `{bs}`, stands
+    /// for its value.
     pub workloads: Vec<String>,
-    /// Drives, as for `imbrex simulate`.
+    /// Drive texts, as for `imbrex simulate`. A text may name several drives.
     pub drives: Vec<String>,
-    /// Parameters of drives, and parameters whose names are in the workloads.
+    /// Parameters with their values; the last parameter varies fastest. A parameter whose name is in braces in a
+    /// workload is replaced there; any other is set on every drive.
     pub parameters: Vec<Several>,
-    /// Options of `imbrex simulate`.
+    /// Options of `imbrex simulate`, without leading dashes, with their values; the last option varies fastest.
     pub options: Vec<Several>,
 }
 
@@ -41,7 +43,13 @@ const NO_OPTIONS: [&str; 5] = ["out", "per-io", "plans", "jobs", "no-baseline"];
 const KEYS: [&str; 4] = ["workloads", "drives", "parameters", "options"];
 
 impl Spec {
-    /// Parses the contents `text` of the file `place`.
+    /// Parses the TOML text `text` and replaces ranges by their values. Parameters and options are sorted by name;
+    /// workloads, drives and values keep their order. `place` is the name of the file in error messages.
+    ///
+    /// # Errors
+    ///
+    /// If `text` is not TOML or has an unknown key or a value of the wrong type, or in the cases of
+    /// [`Spec::with_ranges`].
     pub fn parse(place: &str, text: &str) -> Result<Spec, Failure> {
         let refused = |reason: String| Failure::usage(format!("{place}: {reason}"));
         let table: Table = text.parse().map_err(|error| refused(format!("{error}")))?;
@@ -72,11 +80,12 @@ impl Spec {
         spec.with_ranges().map_err(|failure| Failure { message: format!("{place}: {}", failure.message), ..failure })
     }
 
-    /// Replaces ranges by their values, and checks the specification.
+    /// Returns the specification with each range of a parameter or option replaced by its values, and checks it. Ranges
+    /// in drive texts stay.
     ///
     /// # Errors
     ///
-    /// There is no drive, a name has no values, a range is invalid, or an option is unknown, has an invalid value or is
+    /// If there is no drive, a name has no values, a range is invalid, or an option is unknown, has a wrong value or is
     /// not allowed in a sweep.
     pub fn with_ranges(mut self) -> Result<Spec, Failure> {
         if self.drives.is_empty() {

@@ -25,7 +25,13 @@ const DRIVES_MAX: usize = 1000;
 const PLACES: u32 = 6;
 const ONE: u64 = 10u64.pow(PLACES);
 
-/// Returns the texts of the drives that `text` names.
+/// Returns the texts of the drives that `text` names: one for each combination of the values of its parameters, the
+/// last of which varies fastest. Values are separated by `|` or given as a range, such as `cache_share=1%..10%/1%`. A
+/// text with single values only is returned unchanged, and so is the name of a TOML file.
+///
+/// # Errors
+///
+/// If a range is invalid, or if the text names more than 1000 drives.
 pub fn expand(text: &str) -> Result<Vec<String>, Failure> {
     let Some((head, settings)) = text.split_once(':').filter(|_| !text.ends_with(".toml")) else {
         return Ok(vec![text.to_string()]);
@@ -75,8 +81,12 @@ fn values_of(setting: &str) -> Result<Vec<Option<String>>, String> {
     Ok(values.into_iter().map(Some).collect())
 }
 
-/// Returns the values that `value` names: the alternatives between bars, and the values of ranges. For a plain value,
-/// returns only that value.
+/// Returns the values that `value` names: its parts between `|`, with each range such as `4k..1m/x2` replaced by its
+/// values. A plain value is returned unchanged.
+///
+/// # Errors
+///
+/// A message for the user if a value is missing, a range is invalid, or there are more than 1000 values.
 pub fn values(value: &str) -> Result<Vec<String>, String> {
     let setting = format!("={value}");
     let several = values_of(&setting)?;

@@ -40,7 +40,8 @@ const HOT_BLOCKS: ParameterInfo = ParameterInfo {
     ..HOT_TRACKS
 };
 
-/// Entry of `block-swap` in the registry.
+/// Description of the layer `block-swap` for the registry: on an interlaced disk, hot blocks of bottom tracks change
+/// places with cold blocks of top tracks.
 pub const INFO: LayerInfo = LayerInfo {
     name: "block-swap",
     summary: "interlaced disk: hot blocks of bottoms change places with cold blocks of tops in their track group",
@@ -155,7 +156,8 @@ mod tests {
         );
     }
 
-    /// Checks 16 bits per block: 30.5 MB per TB with blocks of 64 KiB, 488 MB with blocks of 4 KiB, as in the documentation.
+    /// Checks 16 bits per block: 30.5 MB per TB with blocks of 64 KiB, 488 MB with blocks of 4 KiB, as in the
+    /// documentation.
     #[test]
     fn memory_is_two_bytes_a_block() {
         let layer = layer("block-swap", &disk(64, 10, 1.0), TOY);

@@ -7,7 +7,8 @@ use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::ConfigError;
 
-/// Entry of `caveat` in the registry.
+/// Description of the layer `caveat` for the registry: an identity mapping on a caveat disk, where the host has to
+/// avoid writes that destroy data.
 pub const INFO: LayerInfo = LayerInfo {
     name: "caveat",
     summary: "identity mapping: the host keeps clear of what a write damages, by DID and DNOR",

@@ -7,7 +7,7 @@ use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::ConfigError;
 
-/// Entry of `conventional` in the registry.
+/// Description of the layer `conventional` for the registry: an identity mapping on a disk whose tracks do not overlap.
 pub const INFO: LayerInfo = LayerInfo {
     name: "conventional",
     summary: "identity mapping: every sector is rewritten in place",

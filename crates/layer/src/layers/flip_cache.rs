@@ -11,7 +11,8 @@
 //! A flipped track is not cached, and a cached track is not flipped. The flip map treats a cached track as a track at
 //! home. The track stays in its slot until a hotter track needs the slot.
 //!
-//! The journal records are those of `track-flip` and those of `track-cache`; the tags of the latter are higher by eight.
+//! The journal records are those of `track-flip` and those of `track-cache`; the tags of the latter are higher by
+//! eight.
 //!
 //! Invariants:
 //! 1. Those of `track-flip` and of `track-cache`.
@@ -38,7 +39,8 @@ use crate::plan::Plan;
 use crate::plan::note::{Note, ReplayError};
 use crate::violation::Violation;
 
-/// Entry of `flip-cache` in the registry.
+/// Description of the layer `flip-cache` for the registry: on an interlaced disk, a hot bottom track is swapped with a
+/// cold neighbouring top track, or is kept in a cache if no neighbour is cold.
 pub const INFO: LayerInfo = LayerInfo {
     name: "flip-cache",
     summary: "interlaced disk: hot bottom tracks are flipped with a cold top, or cached where there is none",

@@ -2,7 +2,8 @@
 //! responsible for the sectors that its writes destroy. Every logical sector lies at the physical sector of the same
 //! number.
 //!
-//! Does not model: defects, spare sectors. A TRIM is accepted and has no effect, as on a drive that does not implement TRIM.
+//! Does not model: defects, spare sectors. A TRIM is accepted and has no effect, as on a drive that does not implement
+//! TRIM.
 //!
 //! Invariants:
 //! 1. LBA n is PBA n.
@@ -16,14 +17,15 @@ use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
 use crate::violation::Violation;
 
-/// The identity mapping, registered under the name of the layer that uses it.
+/// A layer that maps every logical sector to the physical sector with an equal number.
 pub(super) struct Identity {
     info: &'static LayerInfo,
     capacity: Sectors,
 }
 
 impl Identity {
-    /// Creates the layer described by `info`; its capacity is that of the whole disk.
+    /// Returns the identity layer with the name and the properties of `info`, over the disk of `context`. Its capacity
+    /// is that of the whole disk.
     pub(super) fn new(info: &'static LayerInfo, context: &Context) -> Identity {
         Identity { info, capacity: context.disk.geometry.sectors() }
     }

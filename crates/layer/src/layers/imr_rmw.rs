@@ -27,7 +27,8 @@ use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 
-/// Entry of `imr-rmw` in the registry.
+/// Description of the layer `imr-rmw` for the registry: on an interlaced disk, data stay in their places, and bottom
+/// tracks are written by read-modify-write of their neighbours.
 pub const INFO: LayerInfo = LayerInfo {
     name: "imr-rmw",
     summary: "interlaced disk: bottom tracks are written by read-modify-write of both neighbours",

@@ -28,7 +28,8 @@ use crate::region::Regions;
 use crate::region::rewrite::{Rewrite, Rewriter};
 use crate::violation::Violation;
 
-/// Entry of the `region-rmw` layer in the registry.
+/// Description of the layer `region-rmw` for the registry: shingled regions in which a write rewrites the rest of its
+/// region in place.
 pub const INFO: LayerInfo = LayerInfo {
     name: "region-rmw",
     summary: "static mapping; a write rewrites the rest of its region in place",

@@ -39,7 +39,8 @@ use crate::region::rewrite::{Rewrite, Rewriter};
 use crate::region::{Position, Regions};
 use crate::violation::Violation;
 
-/// Entry of the `set-associative` layer in the registry.
+/// Description of the layer `set-associative` for the registry: writes are appended to cache regions, and a full cache
+/// region is merged into its native regions.
 pub const INFO: LayerInfo = LayerInfo {
     name: "set-associative",
     summary: "writes are appended to cache regions; a full one is merged into its native regions",

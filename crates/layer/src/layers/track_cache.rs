@@ -62,25 +62,28 @@ const OF_CACHE: [ParameterInfo; 3] = [
     },
 ];
 
-/// Parameters of layers that move tracks and have such a cache.
+/// The parameters of layers that move tracks and keep some of them in a cache of bottom tracks.
 pub(super) const OF_CACHED_MOVES: [ParameterInfo; 13] = joined(OF_CACHE, OF_MOVES);
 
 journal_records! {
-    /// A change of the set of cached bottoms, which ends the move. Bottoms are numbered by radius, then surface.
+    /// The kinds of journal record of a cache of tracks: changes of the set of cached bottom tracks. Each record ends a
+    /// background move. Bottom tracks are numbered by radius, then surface.
     pub(super) enum Record of "the cache of tracks" {
         FIRST_LAYER_TAG => Cached { bottom: u32, slot: u32 } "a bottom's data is in a slot",
         FIRST_LAYER_TAG + 1 => AtHome { bottom: u32 } "a bottom's data is at home",
     }
 }
 
-/// Offset added to the tags of the cache's records in a layer that also has the records of [`super::track_flip`].
+/// Number by which the tags of the cache's records are increased in a layer that also has the records of
+/// [`super::track_flip`].
 pub(super) const SHIFT_AFTER_FLIPS: u8 = 8;
 
-/// Records of the cache with tags raised by [`SHIFT_AFTER_FLIPS`].
+/// The descriptions of the cache's records, with tags increased by [`SHIFT_AFTER_FLIPS`].
 pub(super) const RECORDS_AFTER_FLIPS: &[RecordInfo] =
     &[Record::INFO[0].shifted(SHIFT_AFTER_FLIPS), Record::INFO[1].shifted(SHIFT_AFTER_FLIPS)];
 
-/// Entry of the `track-cache` layer in the registry.
+/// Description of the layer `track-cache` for the registry: on an interlaced disk, the hottest bottom tracks are kept
+/// in a cache of bottom tracks without top tracks.
 pub const INFO: LayerInfo = LayerInfo {
     name: "track-cache",
     summary: "interlaced disk: the hottest bottom tracks live in a cache of bottom tracks without tops",
@@ -140,7 +143,7 @@ pub(super) enum Move {
     Evict { bottom: u32 },
 }
 
-/// The slots of the cache and the bottoms that they hold.
+/// A cache of tracks: slots on bottom tracks without top tracks, and the bottom tracks whose data they hold.
 pub(super) struct Cache {
     slots: Vec<Slot>,
     /// Cached bottoms, sorted by number.
@@ -154,7 +157,7 @@ pub(super) struct Cache {
     slot_sectors: u64,
 }
 
-/// Bottom tracks that are set aside for a cache.
+/// The bottom tracks that are set aside for a cache of tracks.
 pub(super) struct CacheAreas {
     areas: Vec<Area>,
     header: u64,
@@ -174,11 +177,12 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
 }
 
 impl CacheAreas {
-    /// Sets aside the bottoms for the cache that the parameters describe.
+    /// Sets aside the bottom tracks for the cache that the parameters `cache_tracks`, `cache_position` and
+    /// `cache_header` describe. The number of slots is at least 1, and at most an eighth of the bottom tracks.
     ///
     /// # Errors
     ///
-    /// If the disk has no room for them.
+    /// The disk has no room for them.
     pub(super) fn set_aside(planner: &mut Planner<'_>, context: &Context) -> Result<CacheAreas, ConfigError> {
         let (disk, parameters) = (&context.disk, &context.parameters);
         let (tracks, surfaces) = (disk.geometry.radial_tracks(), disk.geometry.surfaces());
@@ -202,7 +206,8 @@ impl CacheAreas {
         Ok(CacheAreas { areas, header, slots })
     }
 
-    /// Returns an empty cache in the bottoms that were set aside.
+    /// Returns an empty cache in the bottom tracks that were set aside. `tag_shift` is added to the tags of its journal
+    /// records.
     pub(super) fn cache(&self, home: &Home, options: MoveOptions, tag_shift: u8) -> Cache {
         let track_sectors = longest_track(home);
         let slot_sectors = self.header + track_sectors;
@@ -263,7 +268,7 @@ impl Cache {
         record.encode().shifted(self.tag_shift)
     }
 
-    /// Calls `each` with every slot.
+    /// Calls `each` with every slot, as a cache. A slot in use holds its header and one track.
     pub(super) fn each_slot(&self, home: &Home, each: &mut dyn FnMut(layer::Cache)) {
         let sectors_of = |bottom| {
             let (radial_track, surface) = home.bottom_at(bottom);
@@ -277,14 +282,15 @@ impl Cache {
         }
     }
 
-    /// Returns the slot that holds a bottom's data.
+    /// Returns the index of the slot that holds the data of the bottom track with the number `bottom`; `None` if it is
+    /// not cached.
     #[inline]
     pub(super) fn slot_of(&self, bottom: u32) -> Option<usize> {
         let found = self.cached.binary_search_by_key(&bottom, |cached| cached.bottom);
         found.ok().map(|index| self.cached[index].slot as usize)
     }
 
-    /// Returns the numbers of the cached bottoms, in order.
+    /// Returns the numbers of the cached bottom tracks, in ascending order.
     pub(super) fn bottoms(&self) -> impl Iterator<Item = u32> + '_ {
         self.cached.iter().map(|cached| cached.bottom)
     }
@@ -302,7 +308,7 @@ impl Cache {
         home.lba(place.track_start).map(|lba| TrackRun { heat: bottom, ..Home::track_run(&place, lba) })
     }
 
-    /// Returns `run`, a run of a bottom at home, as it lies in a slot.
+    /// Returns the run of the logical sectors of `run` in a slot. `run` is the whole run of a bottom track at home.
     #[inline]
     pub(super) fn cached_run(&self, run: TrackRun, slot: usize) -> TrackRun {
         let slot = &self.slots[slot];
@@ -335,8 +341,8 @@ impl Cache {
         true
     }
 
-    /// Adds the transfers of an eviction. `map` finds the data on the tops beside the bottom. Returns whether the
-    /// eviction is possible.
+    /// Adds to `transfers` the runs to copy for the eviction of the bottom track with the number `bottom` from the
+    /// cache. `map` finds the data on the top tracks beside it. Returns `false` if the track is not cached.
     pub(super) fn prepare_eviction<M: Translation>(
         &self,
         map: &M,
@@ -360,9 +366,9 @@ impl Cache {
 }
 
 impl Cache {
-    /// Calls `choose` with the moves that promote the bottoms in `hottest`, which are not cached, hottest first. Each
-    /// bottom takes a free slot or the slot of the coldest cached bottom. Stops if no slot can be had or if a move
-    /// would not pay.
+    /// Calls `choose` with the moves that promote the bottom tracks in `hottest`, which are not cached, in order. Each
+    /// takes a free slot, or the slot of the coldest cached track, which is evicted first. Stops if there is no slot to
+    /// take, or if a move would not pay.
     pub(super) fn choose(&self, hottest: &[Heat], sectors_of: impl Fn(u32) -> u32, mut choose: impl FnMut(Move)) {
         let mut cold: Vec<_> = self.cached.iter().map(|cached| (sectors_of(cached.bottom), cached.bottom)).collect();
         cold.sort_unstable();

@@ -47,13 +47,15 @@ use crate::plan::note::{Note, ReplayError};
 use crate::violation::Violation;
 
 journal_records! {
-    /// A change of a bottom's state, which ends the move. Bottoms are numbered by radius, then surface.
+    /// The kinds of journal record of `track-flip`: changes of the state of a bottom track. Each record ends a
+    /// background move. Bottom tracks are numbered by radius, then surface.
     pub(super) enum Record of "track-flip" {
         FIRST_LAYER_TAG => Flipped { bottom: u32, state: u32 } "a bottom's state: with which top it is flipped",
     }
 }
 
-/// Entry of the `track-flip` layer in the registry.
+/// Description of the layer `track-flip` for the registry: on an interlaced disk, hot bottom tracks are swapped with a
+/// cold neighbouring top track.
 pub const INFO: LayerInfo = LayerInfo {
     name: "track-flip",
     summary: "interlaced disk: hot bottom tracks are swapped with a cold neighbouring top",
@@ -74,13 +76,15 @@ pub const INFO: LayerInfo = LayerInfo {
 /// The greatest state; the states are listed in the module's header.
 const STATE_MAX: u32 = 4;
 
-/// Number of bits of a heat key below the track's number. They tell the half of the track.
+/// Number of low bits of a heat key that tell the part of the track: 0 for all of a top track, 1 and 2 for the halves
+/// of a bottom track. The bits above are the number of the track.
 pub(super) const PART_BITS: u32 = 2;
 
 /// Number of tracks that a flip writes: three copies, the bottom, its partner, and the other top beside the bottom.
 const FLIPPED_TRACKS: u64 = 6;
 
-/// How a bottom is flipped: with its inner or its outer neighbour, and with its high or its low end.
+/// The way in which a bottom track is swapped with a top track: with its inner or its outer neighbour, and with its
+/// high or its low end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Flip {
     inner: bool,
@@ -119,14 +123,15 @@ struct TrackPart {
     partner: Option<(Track, u32)>,
 }
 
-/// A background move: a bottom is to be flipped, or (with `to` as `None`) flipped back.
+/// A background move: the bottom track with the number `bottom` is swapped with a neighbouring top track, or swapped
+/// back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Move {
     pub(super) bottom: u32,
     to: Option<Flip>,
 }
 
-/// The state of every bottom.
+/// The state of every bottom track: whether it is swapped with a neighbouring top track, and how.
 pub(super) struct Flips {
     states: PackedStates,
     options: MoveOptions,
@@ -144,18 +149,19 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
 }
 
 impl Flips {
-    /// Creates the map with no bottom flipped.
+    /// Returns a map in which no bottom track is swapped.
     pub(super) fn new(home: &Home, options: MoveOptions) -> Flips {
         Flips { states: PackedStates::new(home.bottoms() as usize), options }
     }
 
-    /// Returns whether a bottom is swapped with a top.
+    /// Returns whether the bottom track with the number `bottom` is swapped with a top track.
     #[inline]
     pub(super) fn is_flipped(&self, bottom: u32) -> bool {
         self.states.get(bottom as usize) != 0
     }
 
-    /// Returns whether the data of track number `index` lie on a bottom.
+    /// Returns whether the data whose home is the track with the number `index` lie on a bottom track, at least in
+    /// part. For a bottom track this is whether it is not swapped, for a top track whether it is.
     pub(super) fn lies_on_bottom(&self, home: &Home, index: u32) -> bool {
         let (track, surface) = home.track_at(index);
         match Home::is_top(track) {
@@ -210,7 +216,8 @@ impl Flips {
         }
     }
 
-    /// Returns the number of sectors written to a track in the interval.
+    /// Returns the number of sectors that the host wrote to the track with the number `track` in the interval, all
+    /// parts together. `heat` must be sorted.
     pub(super) fn sectors(heat: &HeatLog, track: u32) -> u32 {
         heat.sectors_in(track << PART_BITS, (track + 1) << PART_BITS)
     }
@@ -239,7 +246,8 @@ impl Flips {
         flipped.next().map(|(bottom, _)| bottom)
     }
 
-    /// Adds the moves for a hot track whose data lie on a bottom.
+    /// Adds to `moves` the swaps that bring the data of the hot track `hot`, which lie on a bottom track, to a top
+    /// track, if they pay. The moves that `moves` already holds are taken into account. Adds none if no swap pays.
     pub(super) fn choose(&self, home: &Home, heat: &HeatLog, hot: Heat, moves: &mut Vec<Move>) {
         let (track, surface) = home.track_at(hot.key);
         if !Home::is_top(track) {

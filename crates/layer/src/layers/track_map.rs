@@ -47,7 +47,8 @@ use crate::plan::{Cause, GroupKind, Plan};
 use crate::violation::Violation;
 
 journal_records! {
-    /// A change of places. Pseudo-tracks and places are numbered within their zone; each pair names the hot one first.
+    /// The kinds of journal record of `track-map`: changes of the places of pseudo-tracks. Pseudo-tracks and places are
+    /// numbered within their zone; each pair has the value of the hot pseudo-track first.
     pub(super) enum Record of "track-map" {
         FIRST_LAYER_TAG => Swapped { zone: u32, hot_and_cold: (u16, u16), places: (u16, u16) }
             "two pseudo-tracks have changed places",
@@ -57,7 +58,8 @@ journal_records! {
     }
 }
 
-/// Entry of the `track-map` layer in the registry.
+/// Description of the layer `track-map` for the registry: on an interlaced disk, hot pseudo-tracks on bottom tracks are
+/// swapped with cold ones on top tracks of their zone of 256 pseudo-tracks.
 pub const INFO: LayerInfo = LayerInfo {
     name: "track-map",
     summary: "interlaced disk: any permutation of pseudo-tracks within zones of 256",
@@ -107,7 +109,7 @@ impl PlaceNumber for u16 {
     }
 }
 
-/// A background move: two pseudo-tracks, by their home numbers, are to swap places.
+/// A background move: two pseudo-tracks of a zone, given by their home numbers, swap their places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Move {
     zone: u32,
@@ -133,7 +135,7 @@ enum Relation {
     Partly,
 }
 
-/// The places of all pseudo-tracks or blocks (pieces) of the disk.
+/// The map of the places of all pieces (pseudo-tracks or blocks) of the disk. Places are stored as numbers of type `N`.
 pub(super) struct Map<N> {
     /// The layer's name in the registry.
     name: &'static str,
@@ -158,7 +160,8 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
 }
 
 impl<N: PlaceNumber> Map<N> {
-    /// Creates the map with every piece at home. A zone must not have more pieces than `N` can number.
+    /// Returns a map in which every piece is at home, for the layer called `name`. A zone must not have more pieces
+    /// than `N` can number.
     pub(super) fn new(name: &'static str, zones: MapZones, options: MoveOptions) -> Map<N> {
         let places = vec![None; zones.count()];
         let pieces_of_track = zones.pieces_of_track();

@@ -13,7 +13,8 @@ use super::top_buffer::{self, BUFFER_RUNS, CLEAN_ABOVE, FULL, TOPS};
 use crate::info::LayerInfo;
 use crate::parameters::{ParameterInfo, ParameterKind};
 
-/// Entry of the `write-buffer` layer in the registry.
+/// Description of the layer `write-buffer` for the registry: on an interlaced disk, writes to bottom tracks are
+/// appended to a log in reserved top tracks, and written to their home in idle time.
 pub const INFO: LayerInfo = LayerInfo {
     name: "write-buffer",
     summary: "interlaced disk: writes to bottoms go to a log in reserved tops, and home when it fills and the drive is idle",

@@ -27,7 +27,8 @@ use crate::region::{RegionSize, Regions, check_count};
 use crate::violation::Violation;
 use crate::zones::Zones;
 
-/// Entry of the `zoned` layer in the registry.
+/// Description of the layer `zoned` for the registry: an identity mapping within zones, which the host writes at their
+/// write pointers.
 pub const INFO: LayerInfo = LayerInfo {
     name: "zoned",
     summary: "identity mapping within zones: the host writes each at its pointer",

@@ -25,7 +25,8 @@ pub enum Mapped {
 }
 
 impl Mapped {
-    /// Returns the place of the sector that is `offset` sectors into the run.
+    /// Returns the place of the sector that lies `offset` sectors after the first sector of a run with this place.
+    /// Every sector of a trimmed run is [`Mapped::Absent`].
     pub fn plus(self, offset: u64) -> Mapped {
         match self {
             Mapped::At(pba) => Mapped::At(Pba(pba.0 + offset)),
@@ -52,17 +53,17 @@ pub struct MappedRun {
     pub lba: Lba,
     /// Number of sectors of the run.
     pub sectors: Sectors,
-    /// Place of the run.
+    /// Place of the run's first sector; the next sectors follow it.
     pub target: Mapped,
 }
 
 impl MappedRun {
-    /// Returns one past the last logical sector.
+    /// Returns the LBA one past the last logical sector of the run.
     pub fn end(&self) -> Lba {
         self.lba + self.sectors
     }
 
-    /// Returns the first physical sector, or `None` if the run is trimmed.
+    /// Returns the physical sector of the run's first logical sector, or `None` if the run is trimmed.
     pub fn place(&self) -> Option<Pba> {
         match self.target {
             Mapped::At(pba) => Some(pba),
@@ -83,7 +84,8 @@ fn part(run: Run, first: u64, end: u64) -> Run {
     Run { first, length: (end - first) as u32, place }
 }
 
-/// A run of unmapped sectors, with its spot in the map. A gap is valid until the map changes.
+/// A run of unmapped logical sectors, found by [`ExtentMap::gap`], with the position of a search in the map. So
+/// [`ExtentMap::fill`] needs no second search. A gap is valid until the map changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap {
     lba: Lba,
@@ -91,7 +93,8 @@ pub struct Gap {
     spot: Spot,
 }
 
-/// The map from logical sectors to places.
+/// A map from runs of logical sectors to their places. Runs do not overlap, and neighbouring runs are never merged. A
+/// mapped sector may be trimmed; that differs from an unmapped sector.
 #[derive(Clone, Debug, Default)]
 pub struct ExtentMap {
     runs: Leaves,
@@ -104,12 +107,12 @@ impl ExtentMap {
         ExtentMap::default()
     }
 
-    /// Returns the number of runs.
+    /// Returns the number of runs, trimmed ones included.
     pub fn len(&self) -> usize {
         self.runs.len()
     }
 
-    /// Returns whether nothing is mapped.
+    /// Returns whether no sector is mapped, not even as trimmed.
     pub fn is_empty(&self) -> bool {
         self.runs.len() == 0
     }
@@ -119,7 +122,12 @@ impl ExtentMap {
         Sectors(self.sectors)
     }
 
-    /// Maps `sectors` from `lba` to `target`. Calls `replaced` with each piece of an older run that the new run hides.
+    /// Maps the `sectors` from `lba` on to the place `target`, as one run. Older runs are removed there, and keep their
+    /// other sectors. Calls `replaced` with each removed piece, in order of LBA.
+    ///
+    /// # Panics
+    ///
+    /// If `sectors` is 0 or more than `u32::MAX`.
     pub fn insert(&mut self, lba: Lba, sectors: Sectors, target: Mapped, mut replaced: impl FnMut(MappedRun)) {
         assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "a run of {} sectors", sectors.0);
         let run = Run { first: lba.0, length: sectors.0 as u32, place: target.to_place() };
@@ -141,14 +149,17 @@ impl ExtentMap {
         self.sectors += sectors.0;
     }
 
-    /// Returns the range as a gap, or `None` if a sector of it is mapped.
+    /// Returns the `sectors` from `lba` on as a gap, or `None` if one of them is mapped. The gap is not extended:
+    /// sectors next to it may be unmapped too.
     #[inline]
     pub fn gap(&self, lba: Lba, sectors: Sectors) -> Option<Gap> {
         let spot = self.runs.after(lba.0);
         self.is_clear_at(spot, lba.0, lba.0 + sectors.0).then_some(Gap { lba, sectors, spot })
     }
 
-    /// Returns the run that ends where the gap begins, and the run that begins `sectors` after the gap's beginning.
+    /// Returns the run that ends directly before the first sector of `gap`, and the run that begins exactly `sectors`
+    /// after the first sector of `gap`. Each is `None` if there is no such run. The map must not have changed since the
+    /// gap was found.
     #[inline]
     pub fn beside(&self, gap: &Gap, sectors: Sectors) -> (Option<MappedRun>, Option<MappedRun>) {
         let (start, end) = (gap.lba.0, gap.lba.0 + sectors.0);
@@ -158,7 +169,12 @@ impl ExtentMap {
         (before.map(MappedRun::from), after.map(MappedRun::from))
     }
 
-    /// Maps the first `sectors` of a gap to `target`. The map must not have changed since the gap was found.
+    /// Maps the first `sectors` of `gap` to the place `target`, as one run. The map must not have changed since the gap
+    /// was found.
+    ///
+    /// # Panics
+    ///
+    /// If `sectors` is 0 or more than the length of the gap.
     #[inline]
     pub fn fill(&mut self, gap: Gap, sectors: Sectors, target: Mapped) {
         assert!(sectors.0 > 0 && sectors <= gap.sectors, "{} of {} sectors that are clear", sectors.0, gap.sectors.0);
@@ -168,7 +184,7 @@ impl ExtentMap {
         self.sectors += sectors.0;
     }
 
-    /// Prefetches the memory that a look-up of `lba` reads.
+    /// Makes the processor prefetch memory that a look-up of `lba` reads. Has no other effect.
     #[inline]
     pub fn prefetch(&self, lba: Lba) {
         self.runs.prefetch(lba.0);
@@ -181,7 +197,8 @@ impl ExtentMap {
             && self.runs.first_from(spot).is_none_or(|first| first >= end)
     }
 
-    /// Unmaps `sectors` from `lba`. Calls `removed` with each piece that was mapped, in order.
+    /// Unmaps the `sectors` from `lba` on. Runs that reach out of that range keep their other sectors. Calls `removed`
+    /// with each removed piece, in order of LBA.
     pub fn remove(&mut self, lba: Lba, sectors: Sectors, mut removed: impl FnMut(MappedRun)) {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         let mut from = self.first_reaching(start);
@@ -220,26 +237,29 @@ impl ExtentMap {
         }
     }
 
-    /// Returns the mapped pieces of `sectors` from `lba`, clipped to that range, in order.
+    /// Returns the runs that overlap the `sectors` from `lba` on, clipped to that range, in order of LBA. Unmapped
+    /// sectors are left out; trimmed runs are included.
     pub fn pieces(&self, lba: Lba, sectors: Sectors) -> impl Iterator<Item = MappedRun> + '_ {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         let runs = self.runs.iter_from(self.first_reaching(start)).take_while(move |run| run.first < end);
         runs.map(move |run| part(run, run.first.max(start), run.end().min(end)).into())
     }
 
-    /// Returns the last run that begins at `lba` or before it.
+    /// Returns the last run that begins at or before `lba`; it may also end before `lba`. Returns `None` if all runs
+    /// begin later.
     #[inline]
     pub fn last_at_or_before(&self, lba: Lba) -> Option<MappedRun> {
         self.runs.before(self.runs.after(lba.0)).map(MappedRun::from)
     }
 
-    /// Returns the whole run that contains `lba`.
+    /// Returns the run that contains `lba`, whole, or `None` if `lba` is not mapped.
     #[inline]
     pub fn run_at(&self, lba: Lba) -> Option<MappedRun> {
         self.last_at_or_before(lba).filter(|run| lba < run.end())
     }
 
-    /// Calls `visit` with every part of the range in order: mapped pieces, and the gaps between them as `None`.
+    /// Calls `visit(lba, sectors, place)` with every part of the `sectors` from `lba` on, in order of LBA. The parts
+    /// are the runs, clipped to that range, and the gaps between them, whose place is `None`.
     pub fn cover(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Mapped>)) {
         let end = lba + sectors;
         let mut next = lba;
@@ -255,12 +275,12 @@ impl ExtentMap {
         }
     }
 
-    /// Returns all runs, in order of LBA.
+    /// Returns all runs, trimmed ones included, in order of LBA.
     pub fn iter(&self) -> impl Iterator<Item = MappedRun> + '_ {
         self.runs.iter().map(MappedRun::from)
     }
 
-    /// Returns the memory that the runs take, in bytes.
+    /// Returns the bytes of heap memory that the map takes now.
     pub fn measured_bytes(&self) -> u64 {
         self.runs.measured_bytes()
     }

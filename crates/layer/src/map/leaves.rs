@@ -22,7 +22,7 @@ const LEAF_RUNS: usize = 32;
 /// Maximum number of leaves in a branch.
 const BRANCH_LEAVES: usize = 64;
 
-/// A run of numbers, and the place of its first number.
+/// A run of consecutive numbers (LBAs), and the place of the first of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Run {
     pub first: u64,
@@ -31,7 +31,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Returns one past the run's last number.
+    /// Returns one past the last number of the run.
     pub(super) fn end(&self) -> u64 {
         self.first + self.length as u64
     }
@@ -49,12 +49,12 @@ pub(super) struct Spot {
 impl Spot {
     const FIRST: Spot = Spot { branch: 0, leaf: 0, slot: 0 };
 
-    /// Returns the spot after the run at this spot; both are in one leaf.
+    /// Returns the spot directly after the run at this spot, in the leaf of that run.
     pub(super) fn behind(self) -> Spot {
         Spot { slot: self.slot + 1, ..self }
     }
 
-    /// Returns the spot of the run that [`Leaves::before`] returns for this spot.
+    /// Returns the spot of the run that [`Leaves::before`] returns for this spot. There must be such a run.
     pub(super) fn back(self) -> Spot {
         Spot { slot: self.slot - 1, ..self }
     }
@@ -129,7 +129,7 @@ impl Branch {
     }
 }
 
-/// Runs in order of first number.
+/// A sorted collection of runs, in order of their first numbers, in leaves of up to 32 runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Leaves {
     fences: Vec<u64>,
@@ -145,14 +145,15 @@ impl Leaves {
         self.len
     }
 
-    /// Returns the memory that leaves and branches take, in bytes.
+    /// Returns the bytes of heap memory that leaves and branches take.
     pub(super) fn measured_bytes(&self) -> u64 {
         let leaves: usize = self.branches.iter().map(|branch| branch.leaves.len()).sum();
         let leaf = std::mem::size_of::<Leaf>() + std::mem::size_of::<(u64, Box<Leaf>)>();
         (leaves * leaf + self.branches.len() * std::mem::size_of::<(u64, Branch)>()) as u64
     }
 
-    /// Returns the spot after the last run that begins at or before `number`.
+    /// Returns the spot after the last run that begins at or before `number`; the first spot of all if there is no such
+    /// run.
     #[inline]
     pub(super) fn after(&self, number: u64) -> Spot {
         let index = child(&self.fences, number);
@@ -173,7 +174,7 @@ impl Leaves {
         self.behind_last.filter(follows).unwrap_or_else(|| self.after(number))
     }
 
-    /// Prefetches the leaf that a search for `number` ends in.
+    /// Makes the processor prefetch the leaf in which a search for `number` ends.
     #[inline]
     pub(super) fn prefetch(&self, number: u64) {
         if let Some(branch) = self.branches.get(child(&self.fences, number)) {
@@ -181,7 +182,7 @@ impl Leaves {
         }
     }
 
-    /// Returns the run before a spot that [`Leaves::after`] returned.
+    /// Returns the run before a spot that [`Leaves::after`] returned, or `None` if no run comes before it.
     #[inline]
     pub(super) fn before(&self, spot: Spot) -> Option<Run> {
         // A leaf begins at its fence. So only the very first run has no run before it in its leaf.
@@ -189,7 +190,7 @@ impl Leaves {
         Some(self.branches[spot.branch].leaves[spot.leaf].run(slot))
     }
 
-    /// Returns the first number of the first run at or after a spot.
+    /// Returns the first number of the first run at or after a spot, or `None` if there is no such run.
     #[inline]
     pub(super) fn first_from(&self, spot: Spot) -> Option<u64> {
         let branch = self.branches.get(spot.branch)?;
@@ -198,7 +199,7 @@ impl Leaves {
         next.copied()
     }
 
-    /// Returns the runs from a spot on.
+    /// Returns the runs at and after a spot, in order.
     pub(super) fn iter_from(&self, mut spot: Spot) -> impl Iterator<Item = Run> + '_ {
         std::iter::from_fn(move || {
             let (at, run) = self.at(spot)?;
@@ -207,12 +208,13 @@ impl Leaves {
         })
     }
 
-    /// Returns all runs in order.
+    /// Returns all runs, in order of first number.
     pub(super) fn iter(&self) -> impl Iterator<Item = Run> + '_ {
         self.iter_from(Spot::FIRST)
     }
 
-    /// Returns the run at a spot, and the run's spot in the leaf that contains the run.
+    /// Returns the first run at or after a spot, and its spot in the leaf that contains it. Returns `None` if there is
+    /// no such run.
     pub(super) fn at(&self, spot: Spot) -> Option<(Spot, Run)> {
         let branch = self.branches.get(spot.branch)?;
         let spot = match () {
@@ -224,7 +226,7 @@ impl Leaves {
         Some((spot, self.branches[spot.branch].leaves[spot.leaf].run(spot.slot)))
     }
 
-    /// Replaces the run at a spot. The spot is in the run's own leaf, and the new run keeps the order.
+    /// Replaces the run at a spot, which must be in the leaf of that run. The new run must keep the order.
     pub(super) fn set(&mut self, spot: Spot, run: Run) {
         self.branches[spot.branch].leaves[spot.leaf].set(spot.slot, run);
         if spot.slot == 0 {
@@ -254,8 +256,8 @@ impl Leaves {
         self.insert_in_full(spot, run);
     }
 
-    /// Removes the runs from `spot` on that lie in the leaf of `spot` and end at or before `end`. Calls `removed` with
-    /// each of them.
+    /// Removes runs from `spot` on, as long as they lie in the leaf of `spot` and their exclusive end is at most `end`.
+    /// Calls `removed` with each of them, in order.
     pub(super) fn remove_until(&mut self, spot: Spot, end: u64, mut removed: impl FnMut(Run)) {
         let leaf = &mut self.branches[spot.branch].leaves[spot.leaf];
         let ending = (spot.slot..leaf.len).take_while(|&slot| leaf.run(slot).end() <= end);

@@ -57,7 +57,7 @@ impl Form {
     }
 }
 
-/// A sorted array of runs in one form.
+/// A sorted array of runs, each packed in six, eight or twelve bytes; all runs of an array have one packed form.
 #[derive(Clone, Debug)]
 pub(super) struct PackedRuns {
     words: Box<[u16]>,
@@ -76,7 +76,7 @@ fn split(value: u32) -> [u16; 2] {
 }
 
 impl PackedRuns {
-    /// Returns an empty array. Runs whose places are below `places` can have the narrow form.
+    /// Returns an empty array. Runs whose places are below `places` can have the narrow form of six bytes.
     pub(super) fn new(places: u32) -> PackedRuns {
         let place_bits = (u32::BITS - places.leading_zeros()) as u8;
         PackedRuns { words: Box::default(), len: 0, form: Form::Narrow, place_bits }
@@ -87,7 +87,7 @@ impl PackedRuns {
         (self.words, self.len, self.form) = (Box::default(), 0, Form::Narrow);
     }
 
-    /// Moves the contents out and leaves the array empty.
+    /// Moves the contents to a new array, which is returned, and leaves this array empty.
     pub(super) fn take(&mut self) -> PackedRuns {
         let words = std::mem::take(&mut self.words);
         let taken = PackedRuns { words, ..*self };
@@ -101,12 +101,13 @@ impl PackedRuns {
         self.len as usize
     }
 
-    /// Returns the heap memory of the array, in bytes.
+    /// Returns the bytes of heap memory that the array takes, unused capacity included.
     pub(super) fn measured_bytes(&self) -> u64 {
         size_of_val(&*self.words) as u64
     }
 
-    /// Prefetches the memory that a search reads; for a short array also all memory that a change moves.
+    /// Makes the processor prefetch memory that a search reads. For an array of up to 128 runs, also the memory that an
+    /// insertion moves.
     #[inline]
     pub(super) fn foresee(&self) {
         let (offsets, values) = (self.len() * self.form.offset_words(), self.len() * self.form.value_words());
@@ -118,7 +119,7 @@ impl PackedRuns {
         }
     }
 
-    /// Returns the offset of run number `index`.
+    /// Returns the offset of the run at `index`, counted from 0.
     #[inline]
     pub(super) fn offset(&self, index: usize) -> u32 {
         match self.form {
@@ -127,7 +128,7 @@ impl PackedRuns {
         }
     }
 
-    /// Returns run number `index`.
+    /// Returns the run at `index`, counted from 0.
     #[inline]
     pub(super) fn run(&self, index: usize) -> ShortRun {
         let offset = self.offset(index);
@@ -179,14 +180,15 @@ impl PackedRuns {
         first
     }
 
-    /// Replaces run number `index`.
+    /// Replaces the run at `index`. The new run must keep the order.
     #[inline]
     pub(super) fn set(&mut self, index: usize, run: ShortRun) {
         self.make_room(self.len(), std::slice::from_ref(&run));
         self.put(index, run);
     }
 
-    /// Inserts a run before run number `index`.
+    /// Inserts a run before the run at `index`, or after the last one if `index` is their number. The run must keep the
+    /// order.
     #[inline]
     pub(super) fn insert(&mut self, index: usize, run: ShortRun) {
         self.make_room(self.len() + 1, std::slice::from_ref(&run));
@@ -194,7 +196,7 @@ impl PackedRuns {
         self.put(index, run);
     }
 
-    /// Replaces `met` runs from number `first` on by `parts`.
+    /// Replaces the `met` runs from index `first` on by `parts`, which may be more or fewer. They must keep the order.
     pub(super) fn splice(&mut self, first: usize, met: usize, parts: &[ShortRun]) {
         self.make_room(self.len() - met + parts.len(), parts);
         self.move_runs(first + met, first + parts.len());

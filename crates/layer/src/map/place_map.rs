@@ -8,28 +8,28 @@ use imbrex_disk::{Extent, Lba, Pba};
 
 use super::extent_map::{ExtentMap, Mapped, MappedRun};
 
-/// The map from physical to logical sectors.
+/// A map from runs of physical sectors to the logical sectors that they hold. No physical sector is mapped twice.
 #[derive(Clone, Debug, Default)]
 pub struct PlaceMap {
     inverse: ExtentMap,
 }
 
 impl PlaceMap {
-    /// Returns the number of runs.
+    /// Returns the number of runs, not of sectors.
     pub fn len(&self) -> usize {
         self.inverse.len()
     }
 
-    /// Returns whether the map is empty.
+    /// Returns whether no physical sector is mapped.
     pub fn is_empty(&self) -> bool {
         self.inverse.is_empty()
     }
 
-    /// Maps the physical sectors of `place` to the logical sectors from `lba` on.
+    /// Maps the physical sectors of `place` to the logical sectors from `lba` on, as one run.
     ///
     /// # Panics
     ///
-    /// If a sector of `place` is mapped already.
+    /// If a sector of `place` is mapped already, or `place` is empty or has 2³² sectors or more.
     #[inline]
     pub fn insert(&mut self, place: Extent, lba: Lba) {
         self.inverse.insert(Lba(place.start.0), place.sectors, Mapped::At(Pba(lba.0)), |run| {
@@ -37,13 +37,14 @@ impl PlaceMap {
         });
     }
 
-    /// Unmaps all physical sectors of `place`. Has no effect on sectors that are not mapped.
+    /// Unmaps all physical sectors of `place`. Sectors that are not mapped are ignored; runs that reach out of `place`
+    /// keep their other sectors.
     pub fn remove(&mut self, place: Extent) {
         self.inverse.remove(Lba(place.start.0), place.sectors, |_| {});
     }
 
-    /// Returns the first mapped part of `place`, and the LBA of that part's first sector. Returns `None` if no sector
-    /// of `place` is mapped.
+    /// Returns the mapped part of `place` with the lowest PBA, clipped to `place`, and the LBA of its first sector. The
+    /// part lies in one run. Returns `None` if no sector of `place` is mapped.
     pub fn first_in(&self, place: Extent) -> Option<(Extent, Lba)> {
         self.inverse.pieces(Lba(place.start.0), place.sectors).next().map(held)
     }
@@ -53,7 +54,7 @@ impl PlaceMap {
         self.inverse.iter().map(held)
     }
 
-    /// Returns the memory that the map takes, in bytes.
+    /// Returns the bytes of heap memory that the map takes now.
     pub fn measured_bytes(&self) -> u64 {
         self.inverse.measured_bytes()
     }

@@ -8,14 +8,15 @@
 /// Bytes of a cache line, which the processor fetches at once.
 const LINE_BYTES: usize = 64;
 
-/// Prefetches all cache lines in which `items` lie.
+/// Makes the processor prefetch all cache lines in which `items` lie. Has no effect on processors other than x86-64.
 #[inline]
 pub fn prefetch_all<T>(items: &[T]) {
     let start = items.as_ptr().cast::<u8>();
     (0..size_of_val(items)).step_by(LINE_BYTES).for_each(|offset| ask_for(start.wrapping_add(offset)));
 }
 
-/// Prefetches the cache line in which `item` begins.
+/// Makes the processor prefetch the cache line in which `item` begins; memory to which `item` points is not prefetched.
+/// Has no effect on processors other than x86-64.
 #[inline]
 pub fn prefetch<T>(item: &T) {
     ask_for(std::ptr::from_ref(item).cast());

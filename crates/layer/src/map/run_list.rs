@@ -11,25 +11,26 @@ use super::prefetch::prefetch;
 use super::short_run::ShortRun;
 use crate::layer::PrefetchHint;
 
-/// The runs of one unit.
+/// A sorted list of disjoint runs of one unit (a band or a stretch of blocks), each with its place: the parts of the
+/// unit that do not lie at their home place. Offsets are counted from the start of the unit, in sectors or blocks.
 #[derive(Clone, Debug)]
 pub struct RunList {
     runs: PackedRuns,
 }
 
 impl RunList {
-    /// Returns an empty list for runs with places from 0 to `places` − 1, in the layer's own numbering. `places` only
-    /// selects how runs are packed: a run at a larger place is stored too, in more bytes.
+    /// Returns an empty list. Runs whose places are below `places` are packed most densely; a run at a larger place is
+    /// stored too, in more bytes. Places are numbers that the layer defines.
     pub fn new(places: u32) -> RunList {
         RunList { runs: PackedRuns::new(places) }
     }
 
-    /// Returns the number of runs.
+    /// Returns the number of runs in the list, trimmed ones included.
     pub fn len(&self) -> usize {
         self.runs.len()
     }
 
-    /// Returns whether the list is empty.
+    /// Returns whether the list has no runs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -39,22 +40,23 @@ impl RunList {
         self.runs.clear();
     }
 
-    /// Moves all runs out to a new list and leaves this one empty.
+    /// Moves all runs to a new list, which is returned, and leaves this list empty.
     pub fn take(&mut self) -> RunList {
         RunList { runs: self.runs.take() }
     }
 
-    /// Returns all runs, in order.
+    /// Returns all runs, in order of offset.
     pub fn runs(&self) -> impl Iterator<Item = ShortRun> + '_ {
         (0..self.len()).map(|index| self.runs.run(index))
     }
 
-    /// Returns the heap memory of the list, in bytes.
+    /// Returns the bytes of heap memory that the list takes, unused capacity included.
     pub fn measured_bytes(&self) -> u64 {
         self.runs.measured_bytes()
     }
 
-    /// Prefetches memory for a search: for a later command the list's header, for the next one also the runs.
+    /// Makes the processor prefetch memory for a search in the list. For [`PrefetchHint::Later`] that is the list's
+    /// header, for [`PrefetchHint::Next`] the runs themselves.
     #[inline]
     pub fn foresee(&self, coming: PrefetchHint) {
         match coming {
@@ -63,14 +65,15 @@ impl RunList {
         }
     }
 
-    /// Returns the runs that overlap `from..to`, clipped to that range, in order.
+    /// Returns the runs that overlap the offsets `from..to`, clipped to that range, in order of offset.
     pub fn within(&self, from: u32, to: u32) -> impl Iterator<Item = ShortRun> + '_ {
         let reaching = (self.first_reaching(from)..self.len()).map(|index| self.runs.run(index));
         reaching.take_while(move |run| run.offset < to).map(move |run| run.clipped(from, to))
     }
 
-    /// Calls `visit(offset, length, place)` with every part of `from..to` in order; the place is `None` where there is
-    /// no run.
+    /// Calls `visit(offset, length, place)` with every part of the offsets `from..to`, in order. The parts are the
+    /// runs, clipped to that range, and the gaps between them, whose place is `None`. Trimmed runs have the place
+    /// [`ABSENT`](super::short_run::ABSENT).
     pub fn cover(&self, from: u32, to: u32, mut visit: impl FnMut(u32, u32, Option<u32>)) {
         let mut next = from;
         for run in self.within(from, to) {
@@ -85,8 +88,9 @@ impl RunList {
         }
     }
 
-    /// Puts `run` over older runs. Calls `hidden` with the old contents of its range, as [`RunList::cover`] does. If
-    /// `may_join` is set, the run may be merged with the run before it.
+    /// Adds `run`, which must not be empty, and removes the parts of older runs that it covers. Calls `hidden` with the
+    /// old contents of its range, gaps included, as [`RunList::cover`] does. If `may_join` is set, `run` is merged with
+    /// the run before it, if it continues that run in offset and place and covers no older run.
     pub fn overlay(&mut self, run: ShortRun, may_join: bool, mut hidden: impl FnMut(u32, u32, Option<u32>)) {
         debug_assert!(run.length > 0, "invariant 1: an empty run at {}", run.offset);
         let begun = self.runs.upper_bound(run.offset);
@@ -109,7 +113,8 @@ impl RunList {
         }
     }
 
-    /// Removes all runs in `from..to`. Calls `removed` with each removed run or part of a run.
+    /// Removes the runs, and the parts of runs, that lie in the offsets `from..to`. Calls `removed` with each of them,
+    /// in order of offset.
     pub fn remove(&mut self, from: u32, to: u32, removed: impl FnMut(ShortRun)) {
         let first = self.first_reaching(from);
         self.within(from, to).for_each(removed);

@@ -9,9 +9,9 @@
 
 use std::collections::BTreeMap;
 
-/// The value of a run that may be split; the value may depend on the position in the run.
+/// A value that a [`RunMap`] stores for a run. The value may change along the run, as a place on a disk does.
 pub trait Along: Copy {
-    /// Returns the value for the position `offset` sectors into the run.
+    /// Returns the value at the position `offset` positions after the one that has the value `self`.
     fn along(self, offset: u64) -> Self;
 }
 
@@ -27,7 +27,8 @@ impl Along for () {
     fn along(self, _offset: u64) {}
 }
 
-/// A map from runs of numbers to values.
+/// A map from runs of consecutive numbers (positions) to values. Runs do not overlap, and neighbouring runs are never
+/// merged.
 #[derive(Clone, Debug)]
 pub struct RunMap<V> {
     runs: BTreeMap<u64, (u64, V)>,
@@ -45,7 +46,7 @@ impl<V: Along> RunMap<V> {
         self.runs.clear();
     }
 
-    /// Returns the number of runs.
+    /// Returns the number of runs, not of positions.
     pub fn len(&self) -> usize {
         self.runs.len()
     }
@@ -55,8 +56,9 @@ impl<V: Along> RunMap<V> {
         self.runs.is_empty()
     }
 
-    /// Maps the positions from `start` up to, not including, `start + length`, and replaces older runs there. `value`
-    /// is the value at `start`; [`Along`] gives the values of later positions. A length of 0 changes nothing.
+    /// Maps the positions from `start` up to, not including, `start + length` as one run. Older runs are removed there,
+    /// and keep their other positions. `value` is the value at `start`; [`Along::along`] gives the values at later
+    /// positions. A length of 0 changes nothing.
     pub fn insert(&mut self, start: u64, length: u64, value: V) {
         if length == 0 {
             return;
@@ -70,8 +72,8 @@ impl<V: Along> RunMap<V> {
         self.runs.insert(start, (length, value));
     }
 
-    /// Unmaps the positions from `start` up to, not including, `start + length`. The rest of a run that was longer
-    /// keeps its values, as [`Along`] gives them.
+    /// Unmaps the positions from `start` up to, not including, `start + length`. Runs that reach out of that range keep
+    /// their other positions with unchanged values.
     pub fn remove(&mut self, start: u64, length: u64) {
         let end = start + length;
         if let Some((&first, &(run_length, value))) = self.runs.range(..start).next_back() {
@@ -90,19 +92,22 @@ impl<V: Along> RunMap<V> {
         }
     }
 
-    /// Returns the start and end of the first run.
+    /// Returns the start and the exclusive end of the lowest run, or `None` if the map is empty.
     pub fn first(&self) -> Option<(u64, u64)> {
         self.runs.first_key_value().map(|(&start, &(length, _))| (start, start + length))
     }
 
-    /// Removes the runs that end at or before `end`; a run that ends after `end` stays whole.
+    /// Removes the runs whose exclusive end is at most `end`. A run that ends later stays whole, even if it begins
+    /// before `end`.
     pub fn forget_before(&mut self, end: u64) {
         while let Some(first) = self.runs.first_entry().filter(|first| first.key() + first.get().0 <= end) {
             first.remove();
         }
     }
 
-    /// Calls `visit(start, length, value)` with every part of the range in order; the value is `None` in gaps.
+    /// Calls `visit(start, length, value)` with every part of the positions from `start` up to, not including, `start +
+    /// length`, in order. Parts are runs, clipped to that range, and the gaps between them, whose value is `None`. The
+    /// value of a run is the one at the start of the part.
     pub fn cover(&self, start: u64, length: u64, mut visit: impl FnMut(u64, u64, Option<V>)) {
         let end = start + length;
         let before = self.runs.range(..start).next_back().filter(|&(&first, &(run, _))| first + run > start);
@@ -121,13 +126,14 @@ impl<V: Along> RunMap<V> {
         }
     }
 
-    /// Returns all runs as (start, length, value), in order.
+    /// Returns all runs as (start, length, value), in order of position. The value is the one at the run's start.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64, V)> + '_ {
         self.runs.iter().map(|(&start, &(length, value))| (start, length, value))
     }
 
-    /// Returns the start and end of the first run that overlaps the positions from `start` up to, not including,
-    /// `start + length`. The whole run is returned, even if it begins before `start`.
+    /// Returns the start and the exclusive end of the lowest run that has one of the positions from `start` up to, not
+    /// including, `start + length`. The run is not clipped: it may begin before `start`. Returns `None` if there is no
+    /// such run.
     pub fn first_overlap(&self, start: u64, length: u64) -> Option<(u64, u64)> {
         let before = self.runs.range(..start).next_back().filter(|&(&first, &(run, _))| first + run > start);
         let found = before.or_else(|| self.runs.range(start..start + length).next());

@@ -1,16 +1,17 @@
 //! One run of a unit, with its place: the element of a [`super::run_list`].
 
-/// The place of trimmed runs.
+/// The value of [`ShortRun::place`] that marks a trimmed run.
 pub const ABSENT: u32 = u32::MAX;
 
-/// A run of sectors or blocks of the unit, with its place.
+/// A run of consecutive sectors or blocks of one unit (a band or a stretch of blocks), with the place where it lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShortRun {
     /// First sector or block, counted from the start of the unit.
     pub offset: u32,
-    /// Number of sectors or blocks.
+    /// Number of sectors or blocks of the run.
     pub length: u32,
-    /// Place of the first one, in the layer's own numbering; [`ABSENT`] if the run is trimmed.
+    /// Place of the run's first sector or block, in a numbering that the layer defines; the next ones follow it.
+    /// [`ABSENT`] if the run is trimmed.
     pub place: u32,
 }
 
@@ -27,7 +28,8 @@ impl ShortRun {
         self.place == ABSENT
     }
 
-    /// Returns the part of the run within `from..to`. The run must overlap that range.
+    /// Returns the part of the run within the offsets `from..to`, with the place of that part. The run must overlap
+    /// that range.
     #[inline]
     pub fn clipped(&self, from: u32, to: u32) -> ShortRun {
         let offset = self.offset.max(from);
@@ -35,7 +37,8 @@ impl ShortRun {
         ShortRun { offset, length: self.end().min(to) - offset, place }
     }
 
-    /// Returns whether the run begins where `before` ends, within the unit and in its place.
+    /// Returns whether the run begins where `before` ends, in offset and in place. Of two trimmed runs, only the
+    /// offsets have to follow each other.
     #[inline]
     pub(super) fn continues(&self, before: &ShortRun) -> bool {
         let place_continues = match (before.is_absent(), self.is_absent()) {

@@ -11,7 +11,8 @@ use std::ops::Range;
 /// Number of items in a page.
 const PAGE_ITEMS: usize = 64;
 
-/// A table of items in pages that are allocated on first change.
+/// A table with an item for every index below a length, in pages of 64 items. A page takes memory only after one of its
+/// items was changed. The caller computes the initial values of items.
 #[derive(Clone, Debug)]
 pub struct Sparse<T> {
     pages: Vec<Option<Box<[T; PAGE_ITEMS]>>>,
@@ -19,7 +20,7 @@ pub struct Sparse<T> {
 }
 
 impl<T> Sparse<T> {
-    /// Returns a table of `len` unchanged items.
+    /// Returns a table of `len` items, none of which was changed: no page is allocated.
     pub fn new(len: usize) -> Sparse<T> {
         Sparse { pages: (0..len.div_ceil(PAGE_ITEMS)).map(|_| None).collect(), len }
     }
@@ -34,13 +35,24 @@ impl<T> Sparse<T> {
         self.len == 0
     }
 
-    /// Returns item `index`, or `None` if its page was never changed.
+    /// Returns the item at `index`, or `None` if no item of its page of 64 was ever changed. Another item of the page
+    /// may have been changed; then the result is the initial value of this one.
+    ///
+    /// # Panics
+    ///
+    /// If `index` lies past the last page.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
         self.pages[index / PAGE_ITEMS].as_ref().map(|page| &page[index % PAGE_ITEMS])
     }
 
-    /// Returns item `index` for a change. `first` computes the initial value of an item from its number.
+    /// Returns the item at `index` for a change. If its page is not allocated yet, allocates it and sets each of its 64
+    /// items to its initial value, which `first` computes from the item's index (also of indices past the length of the
+    /// table).
+    ///
+    /// # Panics
+    ///
+    /// If `index` lies past the last page.
     #[inline]
     pub fn change(&mut self, index: usize, first: impl Fn(usize) -> T) -> &mut T {
         let page = index / PAGE_ITEMS;
@@ -48,14 +60,16 @@ impl<T> Sparse<T> {
         &mut items[index % PAGE_ITEMS]
     }
 
-    /// Returns the numbers and items of all allocated pages, in order.
+    /// Returns the items of all allocated pages with their indices, in order of index. They include items that still
+    /// have their initial values; items of pages that are not allocated are left out.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
         let made = self.pages.iter().enumerate().filter_map(|(number, page)| Some((number, page.as_ref()?)));
         let items = made.flat_map(|(number, page)| (number * PAGE_ITEMS..).zip(page.iter()));
         items.take_while(|&(index, _)| index < self.len)
     }
 
-    /// Returns for each page in order the numbers of its items, and the items; `None` if the page was never changed.
+    /// Returns every page in order: the range of the indices of its items, and the items. The items are `None` if the
+    /// page is not allocated, so that all of them have their initial values.
     #[inline]
     pub fn pages(&self) -> impl Iterator<Item = (Range<usize>, Option<&[T]>)> {
         self.pages.iter().enumerate().map(|(number, page)| {
@@ -65,7 +79,7 @@ impl<T> Sparse<T> {
         })
     }
 
-    /// Returns the memory that the table takes now, in bytes; heap memory owned by its items is not counted.
+    /// Returns the bytes of memory that the table takes now. Heap memory that the items own is not counted.
     pub fn measured_bytes(&self) -> u64 {
         let made = self.pages.iter().flatten().count() * PAGE_ITEMS * size_of::<T>();
         (self.pages.capacity() * size_of::<Option<Box<[T; PAGE_ITEMS]>>>() + made) as u64

@@ -31,19 +31,22 @@ use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use self::note::Note;
 
-/// The operation of a step.
+/// The operation of a step of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum StepOp {
-    /// Read `sectors` at `pba`, and stage them under `lba`.
+    /// Reads the step's `sectors` from `pba` on. Data are staged (kept in memory for later writes of the group) under
+    /// the LBAs from `lba` on.
     Read,
-    /// Write `sectors` at `pba` from the data staged under `lba`.
+    /// Writes the step's `sectors` from `pba` on. Data are those that are staged under the LBAs from `lba` on; sectors
+    /// without staged data become absent, and read as zeros.
     Write,
-    /// Stage absence under `lba` (TRIM); touches no medium.
+    /// Stages the step's `sectors` from `lba` on as absent (trimmed), in memory only. No medium is accessed.
     Drop,
-    /// Append a record to the journal: the one with index `pba` in [`Plan::notes`].
+    /// Appends a record to the journal: the record at the index in [`Plan::notes`] that the field `pba` of the step
+    /// holds.
     Note,
-    /// Make all steps before it durable before any step after it.
+    /// Makes all earlier steps durable before any later step is executed.
     Barrier,
 }
 
@@ -53,7 +56,7 @@ pub enum StepOp {
 pub enum Medium {
     /// The platters.
     Disk,
-    /// The flash of a drive that has some beside its platters.
+    /// The flash memory of a hybrid drive, which has it beside its platters. It has sector numbers of its own.
     Flash,
 }
 
@@ -61,11 +64,11 @@ pub enum Medium {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Kind {
-    /// Logical sectors.
+    /// Logical sectors of the host.
     Data,
-    /// Out-of-band records of a journal packet.
+    /// Mapping records that a layer writes next to the data of a journal packet, in sectors of their own.
     OutOfBand,
-    /// Filler: sectors that the head has to pass over, or that have to be overwritten.
+    /// Filler without data: sectors over which the head has to pass, or that have to be overwritten.
     Padding,
     /// A piece of the mapping table.
     Map,
@@ -77,17 +80,17 @@ pub enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Cause {
-    /// The host asked for these sectors.
+    /// A command of the host reads, writes or trims these sectors.
     Host,
-    /// Reclaims space or moves data home.
+    /// Reclaims space in a cache or log, or moves data back to their home place.
     Cleaning,
     /// Copies data to a safe place before a rewrite that endangers them.
     Backup,
-    /// Moves data to a place where they are cheaper to write.
+    /// Moves data to a place at which they are cheaper to write.
     Migration,
-    /// Journal packets and map updates.
+    /// Writes journal packets or updates of the mapping table.
     Journal,
-    /// Repair after a power cut.
+    /// Repairs the data after a power cut.
     Recovery,
 }
 
@@ -96,7 +99,7 @@ impl Cause {
     pub const ALL: [Cause; 6] =
         [Cause::Host, Cause::Cleaning, Cause::Backup, Cause::Migration, Cause::Journal, Cause::Recovery];
 
-    /// Returns the name of the cause in results.
+    /// Returns the name of the cause in results, in lower case: `host`, `cleaning`.
     pub const fn name(self) -> &'static str {
         match self {
             Cause::Host => "host",
@@ -109,7 +112,8 @@ impl Cause {
     }
 }
 
-/// One step of a plan. A step takes 24 bytes, because plans have millions of them.
+/// One step of a plan: an access to a medium, a drop, a journal record or a barrier. A step takes only 24 bytes,
+/// because plans have millions of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Step {
     /// The operation.
@@ -122,14 +126,15 @@ pub struct Step {
     pub cause: Cause,
     /// Number of sectors that the step reads, writes or drops; 0 for a note and a barrier.
     pub sectors: u32,
-    /// First physical sector; for a note, its index in [`Plan::notes`].
+    /// First physical sector of a read or write. For a note: the index of the record in [`Plan::notes`]. For a drop and
+    /// a barrier: 0.
     pub pba: Pba,
-    /// First logical sector, for data.
+    /// First logical sector, if `kind` is [`Kind::Data`]; otherwise unused.
     pub lba: Lba,
 }
 
 impl Step {
-    /// Returns the physical sectors that the step reads or writes.
+    /// Returns the physical sectors that the step reads or writes. The result has no meaning for other steps.
     pub fn extent(&self) -> Extent {
         Extent::new(self.pba, Sectors(self.sectors as u64))
     }
@@ -139,7 +144,8 @@ impl Step {
         matches!(self.op, StepOp::Read | StepOp::Write)
     }
 
-    /// Returns whether the step begins where `earlier` ended, with the same operation on the same medium.
+    /// Returns whether the step begins at the physical sector after the last one of `earlier`, with the same operation
+    /// on the same medium. Kind, cause and LBA may differ.
     pub fn continues(&self, earlier: &Step) -> bool {
         self.op == earlier.op && self.medium == earlier.medium && self.pba.0 == earlier.pba.0 + earlier.sectors as u64
     }
@@ -149,36 +155,39 @@ impl Step {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum GroupKind {
-    /// Serves the commands given to [`crate::Layer::plan`]: the data of these commands overlay staged data.
+    /// Serves the commands that were given to [`crate::Layer::plan`]. In this group the host's data of these commands
+    /// take the place of staged data of the same LBAs.
     Host,
-    /// Reclaims space; each group of this kind is one cleaning event. Holds no host data.
+    /// Reclaims space in a cache or log. Each group of this kind is one cleaning event. Holds no data of host commands.
     Cleaning,
-    /// Moves data to a better place. Holds no host data.
+    /// Moves data to a place at which they are cheaper to write. Holds no data of host commands.
     Migration,
-    /// Repairs after a power cut. Holds no host data.
+    /// Repairs the data after a power cut. Holds no data of host commands.
     Recovery,
 }
 
-/// A run of steps that no host command interrupts.
+/// A sequence of steps of one group between which no command of the host is served. Between two phases of a background
+/// group, commands may be served.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Phase {
     /// The purpose of the phase's group.
     pub kind: GroupKind,
-    /// Whether the phase opens a group, with empty staging. If not, the phase continues the previous group, perhaps of
-    /// an earlier plan.
+    /// Whether the phase opens a new group, which begins with no staged data. If `false`, the phase continues the group
+    /// that was opened last and keeps its staged data; an earlier plan may have opened that group.
     pub opens_group: bool,
-    /// Index of the phase's first step.
+    /// Index of the phase's first step in [`Plan::steps`].
     pub first_step: u32,
 }
 
-/// A piece of work on the medium: steps, their phases, and journal records.
+/// A list of steps to execute on the media, with the phases into which they are divided and the journal records that
+/// they append.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Plan {
     /// The steps, in order.
     pub steps: Vec<Step>,
-    /// The phases; each ends where the next begins.
+    /// The phases, in order; each ends where the next begins, and the last ends with the last step.
     pub phases: Vec<Phase>,
-    /// Journal records, named by `Note` steps.
+    /// The journal records, to which steps with [`StepOp::Note`] refer by index.
     pub notes: Vec<Note>,
 }
 
@@ -188,25 +197,26 @@ impl Plan {
         Plan::default()
     }
 
-    /// Empties the plan and keeps its buffers.
+    /// Removes all steps, phases and records, and keeps the allocated memory for the next plan.
     pub fn clear(&mut self) {
         self.steps.clear();
         self.phases.clear();
         self.notes.clear();
     }
 
-    /// Returns whether the plan has no steps.
+    /// Returns whether the plan has no steps. It may have phases.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Opens a group, with its first phase.
+    /// Begins a new group of this kind, with no staged data, and its first phase. Later steps belong to that phase.
     #[inline]
     pub fn open(&mut self, kind: GroupKind) {
         self.push_phase(kind, true);
     }
 
-    /// Begins the next phase of the group that was opened last, perhaps by an earlier plan.
+    /// Begins the next phase of the group that was opened last, perhaps by an earlier plan. `kind` must be the kind of
+    /// that group.
     #[inline]
     pub fn next_phase(&mut self, kind: GroupKind) {
         self.push_phase(kind, false);
@@ -217,19 +227,32 @@ impl Plan {
         self.phases.push(Phase { kind, opens_group, first_step: self.steps.len() as u32 });
     }
 
-    /// Appends a read of data from the platters: `sectors` from `pba` on are staged under `lba`.
+    /// Appends a read of data from the platters: the `sectors` from `pba` on are staged under the LBAs from `lba` on.
+    ///
+    /// # Panics
+    ///
+    /// If no phase was begun, or `sectors` is 0 or more than `u32::MAX`.
     #[inline]
     pub fn read(&mut self, cause: Cause, pba: Pba, lba: Lba, sectors: Sectors) {
         self.access(StepOp::Read, Medium::Disk, Kind::Data, cause, pba, lba, sectors);
     }
 
-    /// Appends a write of data to the platters: `sectors` that are staged under `lba` go to `pba`.
+    /// Appends a write of data to the platters: the `sectors` that are staged under the LBAs from `lba` on are written
+    /// to the physical sectors from `pba` on.
+    ///
+    /// # Panics
+    ///
+    /// If no phase was begun, or `sectors` is 0 or more than `u32::MAX`.
     #[inline]
     pub fn write(&mut self, cause: Cause, pba: Pba, lba: Lba, sectors: Sectors) {
         self.access(StepOp::Write, Medium::Disk, Kind::Data, cause, pba, lba, sectors);
     }
 
-    /// Appends a read or write with every field of the step given.
+    /// Appends a read, write or drop with every field of the step given.
+    ///
+    /// # Panics
+    ///
+    /// If no phase was begun, or `sectors` is 0 or more than `u32::MAX`.
     #[inline]
     #[allow(clippy::too_many_arguments)] // a step has seven fields; the shorter forms above serve most callers
     pub fn access(
@@ -247,12 +270,17 @@ impl Plan {
         self.steps.push(Step { op, medium, kind, cause, sectors: sectors.0 as u32, pba, lba });
     }
 
-    /// Appends a drop: `sectors` from `lba` on are staged as absent.
+    /// Appends a drop: the `sectors` from `lba` on are staged as absent (trimmed).
+    ///
+    /// # Panics
+    ///
+    /// If no phase was begun, or `sectors` is 0 or more than `u32::MAX`.
     pub fn drop_sectors(&mut self, cause: Cause, lba: Lba, sectors: Sectors) {
         self.access(StepOp::Drop, Medium::Disk, Kind::Data, cause, Pba(0), lba, sectors);
     }
 
-    /// Appends a record to the journal.
+    /// Appends a step that writes the record `note` to the journal. The record is durable after the next barrier, or
+    /// sooner.
     #[inline]
     pub fn note(&mut self, note: Note) {
         let index = self.notes.len() as u64;
@@ -260,8 +288,8 @@ impl Plan {
         self.marker(StepOp::Note, Pba(index));
     }
 
-    /// Appends a barrier: all steps before it, also those of earlier plans, become durable before any step after it. A
-    /// barrier directly after another one is omitted.
+    /// Appends a barrier: all steps before it, also those of earlier plans, become durable before any step after it is
+    /// executed. Does nothing if the last step of this plan is a barrier.
     #[inline]
     pub fn barrier(&mut self) {
         if self.steps.last().is_none_or(|step| step.op != StepOp::Barrier) {
@@ -276,13 +304,21 @@ impl Plan {
         self.steps.push(step);
     }
 
-    /// Returns the journal record of a `Note` step.
+    /// Returns the journal record that a step of this plan appends.
+    ///
+    /// # Panics
+    ///
+    /// If the operation of the step is not [`StepOp::Note`].
     pub fn note_of(&self, step: &Step) -> &Note {
         assert_eq!(step.op, StepOp::Note, "only note steps name a record");
         &self.notes[step.pba.0 as usize]
     }
 
-    /// Returns the steps of phase number `index`.
+    /// Returns the steps of the phase at `index` in [`Plan::phases`], counted from 0.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such phase.
     #[inline]
     pub fn steps_of(&self, index: usize) -> &[Step] {
         let first = self.phases[index].first_step as usize;

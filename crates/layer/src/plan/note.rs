@@ -3,17 +3,21 @@
 
 use std::fmt;
 
-/// One record of the journal: a mapping change.
+/// One record of a layer's journal: usually a change of the layer's map, encoded as a tag and four numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Note {
-    /// The kind of change, in the numbering of the layer.
+    /// The kind of record, in the numbering of the layer.
     pub tag: u8,
-    /// Operands of the change: see the fields of [`super::record::RecordInfo`].
+    /// Operands of the record, in the order of the fields in [`super::record::RecordInfo`]; unused operands are zero.
     pub fields: [u64; 4],
 }
 
 impl Note {
     /// Returns a record with this tag and up to four operands; missing operands are zero.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than four operands.
     #[inline]
     pub fn new(tag: u8, operands: &[u64]) -> Note {
         assert!(operands.len() <= 4, "a note has at most four operands, not {}", operands.len());
@@ -22,18 +26,22 @@ impl Note {
         Note { tag, fields }
     }
 
-    /// Returns the error that this record cannot be replayed, with the reason.
+    /// Returns an error value which says that this record cannot be replayed, for `reason`.
     pub fn refuse(&self, reason: impl Into<String>) -> ReplayError {
         ReplayError { note: *self, reason: reason.into() }
     }
 
-    /// Returns the record with its tag increased by `by`. A layer uses this to store the records of two parts whose
-    /// tags overlap.
+    /// Returns the record with its tag increased by `by`. A layer that consists of two parts with overlapping tags uses
+    /// this to tell their records apart. The new tag must not exceed 255.
     pub fn shifted(self, by: u8) -> Note {
         Note { tag: self.tag + by, ..self }
     }
 
-    /// Undoes [`Note::shifted`]; an error if the tag is lower than `by`.
+    /// Returns the record with its tag decreased by `by`, which undoes [`Note::shifted`].
+    ///
+    /// # Errors
+    ///
+    /// The tag is lower than `by`.
     pub fn unshifted(&self, by: u8) -> Result<Note, ReplayError> {
         match self.tag.checked_sub(by) {
             Some(tag) => Ok(Note { tag, ..*self }),
@@ -49,7 +57,7 @@ impl fmt::Debug for Note {
     }
 }
 
-/// A record that cannot be replayed: the journal belongs to another layer or is damaged.
+/// The error that a journal record cannot be replayed, because the journal belongs to another layer or is damaged.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("journal record {note:?} cannot be replayed: {reason}")]
 pub struct ReplayError {

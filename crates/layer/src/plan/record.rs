@@ -19,25 +19,30 @@ use super::note::{Note, ReplayError};
 pub struct RecordInfo {
     /// The tag of this kind in the journal.
     pub tag: u8,
-    /// The record's meaning in words.
+    /// The record's meaning in words, for help texts and dumps.
     pub what: &'static str,
-    /// Names of the fields, in the order of the words; further words of a note are zero.
+    /// Names of the fields, in the order of the note's four words; words after the last field are zero.
     pub fields: &'static [&'static str],
 }
 
 impl RecordInfo {
-    /// Returns the description with its tag increased by `by`, for notes that are [shifted](Note::shifted) by as much.
+    /// Returns the description with its tag increased by `by`, for notes whose tags are increased by
+    /// [`Note::shifted`] with an equal `by`.
     pub const fn shifted(self, by: u8) -> RecordInfo {
         RecordInfo { tag: self.tag + by, what: self.what, fields: self.fields }
     }
 }
 
-/// A type of a record's field: it fits one word of 64 bits.
+/// A type that a field of a journal record may have: its values fit one word of 64 bits.
 pub trait Word: Copy {
     /// Converts the value to a word of the journal.
     fn to_word(self) -> u64;
 
-    /// Converts a word of the journal to a value; an error says which words are expected.
+    /// Converts a word of the journal to a value.
+    ///
+    /// # Errors
+    ///
+    /// No value of the type has this word. The error is a text that says which words are expected.
     fn from_word(word: u64) -> Result<Self, &'static str>;
 }
 
@@ -121,26 +126,39 @@ macro_rules! number_words {
 
 number_words!(Lba, Pba, Sectors);
 
-/// Decoder of a note: returns its words (numbers of 64 bits) in order, each as a field of the record.
+/// A decoder of a [`Note`]. It returns the four words of the note (numbers of 64 bits) one by one, each converted to
+/// the type of a field.
 pub struct Words<'a> {
     note: &'a Note,
     taken: usize,
 }
 
 impl<'a> Words<'a> {
-    /// Returns a decoder of `note` that begins with the first word.
+    /// Returns a decoder of `note`. The first field that it decodes is the first word.
     pub fn of(note: &'a Note) -> Words<'a> {
         Words { note, taken: 0 }
     }
 
-    /// Decodes the next word as the field called `name`.
+    /// Decodes the next word as a value of type `T`. `name` is the name of the field for the error message.
+    ///
+    /// # Errors
+    ///
+    /// The word is not a value of the type.
+    ///
+    /// # Panics
+    ///
+    /// If all four words were decoded before.
     pub fn field<T: Word>(&mut self, name: &str) -> Result<T, ReplayError> {
         let word = self.note.fields[self.taken];
         self.taken += 1;
         T::from_word(word).map_err(|expected| self.note.refuse(format!("its {name} is {word}: {expected}")))
     }
 
-    /// Checks that the words after the last field are zero.
+    /// Checks that the words after the last decoded one are zero.
+    ///
+    /// # Errors
+    ///
+    /// One of these words is not zero.
     pub fn end(self) -> Result<(), ReplayError> {
         match self.note.fields[self.taken..].iter().find(|&&word| word != 0) {
             Some(word) => Err(self.note.refuse(format!("{word} follows its last field, where 0 is expected"))),
@@ -149,7 +167,8 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Returns the error for a note whose tag is none of `known`, the kinds of record of the layer `owner`.
+/// Returns the error for a note with an unknown tag. `known` lists the kinds of record that the layer `owner` has; the
+/// error names their tags.
 pub fn unknown_tag(note: &Note, owner: &str, known: &[RecordInfo]) -> ReplayError {
     let tags: Vec<String> = known.iter().map(|info| format!("#{}", info.tag)).collect();
     note.refuse(format!("{owner} has no record #{}; it has {}", note.tag, tags.join(", ")))
@@ -209,7 +228,11 @@ macro_rules! journal_records {
                 }
             }
 
-            /// Decodes a note of the journal; an error if it is none of these records.
+            /// Decodes a note of the journal.
+            ///
+            /// # Errors
+            ///
+            /// The note's tag is none of these records, or a word of the note does not fit its field.
             $visibility fn decode(
                 note: &$crate::plan::note::Note,
             ) -> Result<$Record, $crate::plan::note::ReplayError> {

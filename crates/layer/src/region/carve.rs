@@ -12,26 +12,26 @@ use super::footprint::Footprints;
 use super::rows::Rows;
 use crate::map::run_map::RunMap;
 
-/// The size of regions.
+/// The size of each region that is laid out on a disk, without the guard behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RegionSize {
-    /// A number of sectors.
+    /// A number of sectors. A region may begin and end within a track.
     Sectors(Sectors),
-    /// A number of whole tracks, in the order of their PBAs.
+    /// A number of whole tracks that follow each other in order of PBA. Regions begin at the start of a track.
     Tracks(u32),
 }
 
-/// The state of laying out one disk.
+/// Lays out the regions of one disk.
 pub(super) struct Carver<'a> {
     disk: &'a Disk,
     size: RegionSize,
-    /// Sectors that a later region would destroy: no region may lie there, in any pass.
+    /// Sectors that a later region would destroy: no region may lie there, in any pass over the disk.
     pub(super) barred: RunMap<()>,
     footprints: Footprints<'a>,
 }
 
-/// Maximum number of passes. Each pass bars the sectors that the pass before it found to be destroyed by a later
-/// region. After the last pass, regions on barred sectors are dropped.
+/// Maximum number of passes over the disk. A pass lays out regions, except on sectors that an earlier pass found to be
+/// destroyed by a later region. After the last pass, regions on such sectors are dropped.
 pub(super) const PASSES_MAX: u32 = 4;
 
 impl<'a> Carver<'a> {
@@ -134,8 +134,8 @@ impl<'a> Carver<'a> {
         }
     }
 
-    /// Returns the region that begins at `start`. Regions of whole tracks begin at the next track if `start` is not the
-    /// beginning of one.
+    /// Returns the region that begins at `start`, or `None` if it would reach past the end of the disk or its size is
+    /// 0. A region of whole tracks begins at the next track if `start` is not the beginning of a track.
     pub(super) fn region_at(&self, start: Pba) -> Option<Extent> {
         let end = Pba(self.disk.geometry.sectors().0);
         match self.size {

@@ -7,9 +7,10 @@
 use imbrex_disk::recording::HEAD_TRACKS_MAX;
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
 
-/// Returns the number of tracks, from `track` on, that destroy sectors at equal offsets from their own starts when they
-/// are written whole. `track` is the first sector of a track. The last tracks of a stroke are not counted, because
-/// their writes reach beyond the stroke. The result is at least 1.
+/// Returns how many consecutive tracks, from the track that begins at sector `track` on, destroy sectors at equal
+/// distances from their own first sectors when they are written whole. The last tracks of a stroke (a run of tracks
+/// that the arm passes in one direction) are not counted, because their writes reach past the end of the stroke. The
+/// result is at least 1.
 pub fn alike_tracks(disk: &Disk, track: Pba) -> u64 {
     let stroke = disk.geometry.stroke_from(track);
     let alike = stroke.filter(|_| disk.recording.is_alike_in_stroke(&disk.geometry, track));
@@ -27,7 +28,8 @@ struct Stroke {
     is_alike: bool,
 }
 
-/// A cache of the sectors that regions destroy, for regions that mostly follow each other.
+/// Computes and caches the sectors that writes of whole regions destroy. It is fast for regions of one size in order of
+/// PBA.
 pub(super) struct Footprints<'a> {
     disk: &'a Disk,
     stroke: Stroke,
@@ -42,14 +44,14 @@ pub(super) struct Footprints<'a> {
 }
 
 impl<'a> Footprints<'a> {
-    /// Returns an empty cache.
+    /// Returns an empty cache for regions of `disk`.
     pub(super) fn new(disk: &'a Disk) -> Footprints<'a> {
         let stroke = Stroke { extent: Extent::new(Pba(0), Sectors::ZERO), track_sectors: 1, is_alike: false };
         let kept_for = (Pba(0), Sectors::ZERO);
         Footprints { disk, stroke, kept_for, kept: Vec::new(), guards: Vec::new(), destroyed: Vec::new() }
     }
 
-    /// Returns the extents that a write of `region` destroys.
+    /// Returns the extents that a write of all of `region` destroys.
     pub(super) fn of(&mut self, region: Extent) -> &[Extent] {
         self.destroyed.clear();
         let Some(sector) = self.sector_among_alike(region) else {
@@ -71,15 +73,17 @@ impl<'a> Footprints<'a> {
         &self.destroyed
     }
 
-    /// Returns the length of the guard behind `region`, in sectors: no sector behind the guard is destroyed, so a
-    /// region of equal length may begin there. `None` if the guard is not known.
+    /// Returns the length of the guard behind `region`, in sectors: a write of the region destroys only sectors of the
+    /// guard, so a region of equal length may begin behind it. Returns `None` if the length is not in the cache, or if
+    /// the write destroys sectors elsewhere.
     pub(super) fn guard(&mut self, region: Extent) -> Option<u64> {
         let sector = self.sector_among_alike(region)?;
         Some(self.guards[sector]).filter(|&guard| guard != NO_GUARD).map(u64::from)
     }
 
-    /// Takes a row of `count` regions, the first of which is `first`; each begins `step` sectors after the one before
-    /// it. Returns how many of them, from the first on, are known to have a guard that `fits`.
+    /// Returns how many regions of a row, from the first on, have a guard whose length is in the cache and for which
+    /// `fits` returns `true`. The row has `count` regions as long as `first`, which is the first of them; each of the
+    /// others begins `step` sectors after the start of the one before it.
     pub(super) fn guarded(&mut self, first: Extent, step: u64, count: u64, fits: impl Fn(u64) -> bool) -> u64 {
         let Some(mut sector) = self.sector_among_alike(first) else { return 0 };
         let track = self.stroke.track_sectors as usize;

@@ -19,7 +19,8 @@ use super::rows::{Guesses, Row, Rows};
 use crate::context::Context;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 
-/// The parameter for the size of regions in bytes.
+/// The parameter `region_size`: the number of bytes of a region, the guard behind it not counted. Ignored if
+/// [`REGION_TRACKS`] is not 0.
 pub const REGION_SIZE: ParameterInfo = ParameterInfo {
     key: "region_size",
     kind: ParameterKind::Bytes,
@@ -27,7 +28,8 @@ pub const REGION_SIZE: ParameterInfo = ParameterInfo {
     help: "size of a shingled region, its guard not counted; rounded down to whole sectors",
 };
 
-/// The parameter for the size of regions in tracks.
+/// The parameter `region_tracks`: the number of whole tracks of a region, the guard behind it not counted. 0, the
+/// default, means that [`REGION_SIZE`] applies.
 pub const REGION_TRACKS: ParameterInfo = ParameterInfo {
     key: "region_tracks",
     kind: ParameterKind::Count,
@@ -38,8 +40,12 @@ pub const REGION_TRACKS: ParameterInfo = ParameterInfo {
 /// Maximum number of regions of a disk: more would take long to lay out, and their tables would not fit into memory.
 const REGIONS_MAX: u64 = 1 << 22;
 
-/// Checks that regions of `sectors` do not cut the disk into more regions than memory has room for. `key` is the name
-/// of the parameter for the error message.
+/// Checks that the disk holds at most 2²² (4,194,304) regions of `sectors` each, guards not counted. More of them would
+/// take too much memory and time. `key` is the name of the size parameter for the error message.
+///
+/// # Errors
+///
+/// The disk holds more regions.
 pub fn check_count(disk: &Disk, key: &str, sectors: Sectors) -> Result<(), ConfigError> {
     let count = disk.geometry.sectors().0 / sectors.0.max(1);
     if count <= REGIONS_MAX {
@@ -49,22 +55,23 @@ pub fn check_count(disk: &Disk, key: &str, sectors: Sectors) -> Result<(), Confi
     Err(ConfigError(format!("{key}={bytes} cuts this disk into {count}, more than {REGIONS_MAX}: make it larger")))
 }
 
-/// The radial position of a block of regions on the disk.
+/// The radial position on the disk at which neighbouring regions are set aside, for a cache, for example.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Position {
-    /// At the outer diameter.
+    /// The first regions, at the outer diameter.
     Outer,
-    /// In the middle.
+    /// The regions around the middle radial track.
     Middle,
-    /// At the inner diameter.
+    /// The last regions, at the inner diameter.
     Inner,
 }
 
 impl Position {
-    /// The words that [`Position::named`] accepts.
+    /// The words that [`Position::named`] accepts: outer, middle and inner diameter.
     pub const WORDS: &'static [&'static str] = &["od", "md", "id"];
 
-    /// Returns the position for the word `od`, `md` or `id`.
+    /// Returns the position for the word `od` (outer), `md` (middle) or `id` (inner diameter). Returns `None` for any
+    /// other word.
     pub fn named(word: &str) -> Option<Position> {
         match word {
             "od" => Some(Position::Outer),
@@ -75,16 +82,17 @@ impl Position {
     }
 }
 
-/// A region and an offset in it.
+/// A sector, given as a region and an offset in that region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegionOffset {
-    /// The index of the region.
+    /// The index of the region, counted from 0.
     pub region: usize,
-    /// Sectors from the start of the region.
+    /// Number of sectors from the start of the region to the sector.
     pub offset: Sectors,
 }
 
-/// Regions in order of PBA, to which LBAs are assigned in that order.
+/// Disjoint runs of physical sectors (regions), in order of PBA and numbered from 0. LBAs run through the regions in
+/// that order, without gaps: LBA 0 is the first sector of region 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Regions {
     rows: Rows,
@@ -96,12 +104,19 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// Lays out as many regions of this size on `disk` as fit.
+    /// Lays out as many regions of this size on `disk` as fit, from the first sector of the disk to the last. Behind
+    /// each region lies a guard, so that a write of one region destroys no sector of another. The result may be empty.
     pub fn carve(disk: &Disk, size: RegionSize) -> Regions {
         Regions::of(Carver::new(disk, size).carve())
     }
 
-    /// Lays out the regions that the parameters [`REGION_SIZE`] and [`REGION_TRACKS`] ask for.
+    /// Lays out regions over the whole disk like [`Regions::carve`]. Their size is [`REGION_TRACKS`] whole tracks, or
+    /// [`REGION_SIZE`] bytes, rounded down to whole sectors, if that parameter is 0.
+    ///
+    /// # Errors
+    ///
+    /// The size is less than one sector, or it is 2³² sectors or tracks or more; the disk would hold more than 2²²
+    /// regions of `region_size`, or no region fits on the disk.
     pub fn carve_for(context: &Context) -> Result<Regions, ConfigError> {
         let bytes = context.parameters.bytes(REGION_SIZE.key);
         let tracks = context.parameters.count(REGION_TRACKS.key);
@@ -122,7 +137,7 @@ impl Regions {
         Ok(regions)
     }
 
-    /// Returns regions at the places `extents`, which are ordered by PBA.
+    /// Returns one region for each of `extents`, which must be disjoint and ordered by PBA. No guards are added.
     pub fn from_extents(extents: &[Extent]) -> Regions {
         let mut rows = Rows::default();
         extents.iter().for_each(|&extent| rows.push(extent));
@@ -160,7 +175,11 @@ impl Regions {
         Sectors(self.rows.capacity())
     }
 
-    /// Returns the place of region `index`.
+    /// Returns the physical sectors of region `index`, counted from 0.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such region.
     #[inline]
     pub fn extent(&self, index: usize) -> Extent {
         assert!(index < self.len(), "region {index} of {}", self.len());
@@ -168,23 +187,24 @@ impl Regions {
         Extent::new(Pba(row.start(index as u64 - u64::from(row.first))), Sectors(row.sectors))
     }
 
-    /// Returns the number of sectors of region `index`.
+    /// Returns the number of sectors of region `index`, counted from 0. The region must exist.
     #[inline]
     pub fn sectors(&self, index: usize) -> Sectors {
         Sectors(self.uniform.unwrap_or_else(|| self.row(index).sectors))
     }
 
-    /// Returns the number of sectors of the largest region.
+    /// Returns the number of sectors of the largest region, or 0 if there are no regions.
     pub fn sectors_max(&self) -> Sectors {
         Sectors(self.rows.rows().iter().map(|row| row.sectors).max().unwrap_or(0))
     }
 
-    /// Returns the number of sectors of the smallest region.
+    /// Returns the number of sectors of the smallest region, or 0 if there are no regions.
     pub fn sectors_min(&self) -> Sectors {
         Sectors(self.rows.rows().iter().map(|row| row.sectors).min().unwrap_or(0))
     }
 
-    /// Returns the first LBA of region `index`. For the index after the last region it returns the capacity.
+    /// Returns the first LBA of region `index`, counted from 0. For the index after the last region returns the LBA one
+    /// past the last region. Larger indices are not allowed.
     #[inline]
     pub fn first_lba(&self, index: usize) -> Lba {
         Lba(match self.uniform {
@@ -197,7 +217,8 @@ impl Regions {
         })
     }
 
-    /// Returns the region that contains `lba`, and the offset in it.
+    /// Returns the region that contains `lba`, and the offset of `lba` in that region. `lba` must lie below the
+    /// capacity.
     #[inline]
     pub fn locate(&self, lba: Lba) -> RegionOffset {
         debug_assert!(lba.0 < self.rows.capacity(), "{lba} lies past the {} regions", self.len());
@@ -209,33 +230,37 @@ impl Regions {
         RegionOffset { region: row.first as usize + index as usize, offset: Sectors(offset) }
     }
 
-    /// Returns the native place of `lba`: the physical sector at the LBA's offset in its region.
+    /// Returns the native place of `lba`: the physical sector at the LBA's offset in its region. `lba` must lie below
+    /// the capacity.
     #[inline]
     pub fn native(&self, lba: Lba) -> Pba {
         let at = self.locate(lba);
         self.extent(at.region).start + at.offset
     }
 
-    /// Returns the LBA whose native place is `pba`, if a region contains `pba`.
+    /// Returns the LBA whose native place is the physical sector `pba`. Returns `None` if no region contains `pba`,
+    /// because it lies in a guard, for example.
     pub fn lba_at(&self, pba: Pba) -> Option<Lba> {
         let region = self.rows.upper_bound(pba.0).checked_sub(1)?;
         let extent = self.extent(region);
         extent.contains(pba).then(|| self.first_lba(region) + (pba - extent.start))
     }
 
-    /// Returns the numbers of the regions that share a sector with `extent`, which is not empty.
+    /// Returns the indices of the regions that share a sector with `extent`, which must not be empty. The range is
+    /// empty if there are none.
     pub fn overlapping(&self, extent: Extent) -> std::ops::Range<usize> {
         self.rows.overlapping(extent)
     }
 
-    /// Returns the regions whose numbers lie in `range`, renumbered from 0.
+    /// Returns the regions whose indices lie in `range`. They are numbered from 0 again, and their LBAs begin at 0.
     pub fn slice(&self, range: std::ops::Range<usize>) -> Regions {
         let mut rows = Rows::default();
         rows.push_slice(&self.rows, range);
         Regions::of(rows)
     }
 
-    /// Returns the regions whose numbers do not lie in `range`, renumbered from 0.
+    /// Returns the regions whose indices do not lie in `range`. They are numbered from 0 again, and their LBAs run
+    /// without a gap.
     pub fn without(&self, range: std::ops::Range<usize>) -> Regions {
         let mut rows = Rows::default();
         rows.push_slice(&self.rows, 0..range.start);
@@ -243,7 +268,8 @@ impl Regions {
         Regions::of(rows)
     }
 
-    /// Returns the regions that do not destroy their own sectors when they are written whole.
+    /// Returns the regions of which a write of all sectors at once destroys no sector of the region itself. They are
+    /// numbered from 0 again.
     pub fn whole(&self, disk: &Disk) -> Regions {
         let (mut rows, mut footprints) = (Rows::default(), Footprints::new(disk));
         for row in self.rows.rows() {
@@ -264,8 +290,8 @@ impl Regions {
         Regions::of(rows)
     }
 
-    /// Splits a run of LBAs at the boundaries of regions. Calls `visit` with region, first LBA and sectors of each
-    /// part.
+    /// Splits the `sectors` from `lba` on at the boundaries of regions. Calls `visit` with the index of the region, the
+    /// first LBA and the number of sectors of each part, in order of LBA. All sectors must lie below the capacity.
     pub fn split(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(usize, Lba, Sectors)) {
         let (mut next, end) = (lba, lba + sectors);
         let mut region = self.locate(lba).region;
@@ -277,13 +303,23 @@ impl Regions {
         }
     }
 
-    /// Splits the regions into `count` neighbouring ones at `position` and the rest.
+    /// Splits the regions into `count` neighbouring ones at `position`, which are returned first, and the rest. Both
+    /// are numbered from 0 again.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer than `count` regions.
     pub fn take(&self, disk: &Disk, count: usize, position: Position) -> (Regions, Regions) {
         let block = self.block(disk, count, position);
         (self.slice(block.clone()), self.without(block))
     }
 
-    /// Returns the numbers of the `count` neighbouring regions at `position`.
+    /// Returns the indices of the `count` neighbouring regions at `position`: the first ones, the last ones, or those
+    /// around the middle radial track.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer than `count` regions.
     pub fn block(&self, disk: &Disk, count: usize, position: Position) -> std::ops::Range<usize> {
         assert!(count <= self.len(), "{count} regions out of {}", self.len());
         let last_start = self.len() - count;
@@ -295,8 +331,12 @@ impl Regions {
         first..first + count
     }
 
-    /// Takes one region as a spare that is at least as large as every other: of the largest regions, the one nearest to
-    /// the middle. Returns its place and the other regions.
+    /// Sets one region aside as a spare: of the largest regions, the one nearest to the middle radial track. Returns
+    /// the physical sectors of the spare, which is never `None`, and the other regions, numbered from 0 again.
+    ///
+    /// # Errors
+    ///
+    /// There are no regions.
     pub fn take_spare(&self, disk: &Disk) -> Result<(Option<Extent>, Regions), ConfigError> {
         let (largest, middle) = (self.sectors_max(), self.middle(disk));
         let nearest = |row: &Row| middle.clamp(row.first as usize, row.end() - 1);
@@ -321,7 +361,7 @@ impl Regions {
         low
     }
 
-    /// Returns the memory that the regions take now, in bytes.
+    /// Returns the bytes of memory that the structures of the regions take now.
     pub fn measured_bytes(&self) -> u64 {
         self.rows.measured_bytes() + self.by_number.measured_bytes() + self.by_lba.measured_bytes()
     }

@@ -26,7 +26,8 @@ use crate::parameters::{ParameterInfo, ParameterKind};
 use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Plan};
 
-/// The parameter that selects whether a spare is used: `power` or `paper`.
+/// The parameter `safety`, which selects whether sectors that a rewrite could lose are backed up first: `power` (yes,
+/// the default) or `paper` (no, so that a power cut can lose data).
 pub const SAFETY: ParameterInfo = ParameterInfo {
     key: "safety",
     kind: ParameterKind::Choice(&["power", "paper"]),
@@ -35,18 +36,19 @@ pub const SAFETY: ParameterInfo = ParameterInfo {
            data",
 };
 
-/// A run to rewrite in place: its logical sectors and their physical place.
+/// A run of sectors to rewrite in place: its logical sectors, and the physical sectors in which they lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rewrite {
     /// First logical sector.
     pub lba: Lba,
     /// Number of sectors of the run.
     pub sectors: Sectors,
-    /// First physical sector.
+    /// First physical sector: the place of `lba`, before and after the rewrite.
     pub home: Pba,
 }
 
-/// Plans rewrites in place, one at a time, with or without a spare.
+/// Plans rewrites of runs in place. If there is a spare (a run of sectors reserved for backups), the new contents are
+/// durable in the spare before the run is overwritten. At most one rewrite is open at a time.
 #[derive(Clone, Debug)]
 pub struct Rewriter {
     spare: Option<Extent>,
@@ -56,19 +58,25 @@ pub struct Rewriter {
 }
 
 impl Rewriter {
-    /// Returns a rewriter that uses `spare`, if there is one. `begin` makes the record which says that the new contents
-    /// of a rewrite are durable in the spare.
+    /// Returns a rewriter that backs up new contents in the physical sectors `spare`, or makes no backup if `spare` is
+    /// `None`. `begin` makes the journal record which says that the new contents of a rewrite are durable in the spare.
     pub fn new(spare: Option<Extent>, begin: fn(Rewrite) -> Note) -> Rewriter {
         Rewriter { spare, begin, open: None }
     }
 
-    /// Returns whether new contents go to a spare first, so that a power cut loses none.
+    /// Returns whether the rewriter has a spare, to which it writes new contents first, so that a power cut loses no
+    /// data.
     pub fn has_spare(&self) -> bool {
         self.spare.is_some()
     }
 
-    /// Plans the rewrite of `target` with the staged data, then the record `end`. `host_sectors` from `host_lba` are
-    /// written on behalf of the host, the other sectors as cleaning.
+    /// Appends to `plan` the rewrite of `target` with the staged data, a barrier, and the record `end`. With a spare,
+    /// the backup and the begin record come first. The `host_sectors` from `host_lba` on, which lie within `target`,
+    /// are written with [`Cause::Host`], the other sectors with [`Cause::Cleaning`].
+    ///
+    /// # Panics
+    ///
+    /// If a rewrite is open, or `target` is larger than the spare.
     pub fn rewrite(&self, plan: &mut Plan, target: Rewrite, host_lba: Lba, host_sectors: Sectors, end: Note) {
         assert!(self.open.is_none(), "invariant 1: a rewrite is open: {:?}", self.open);
         if let Some(spare) = self.spare {
@@ -94,8 +102,13 @@ impl Rewriter {
         plan.note(end);
     }
 
-    /// Replays the begin record of `target` on a layer of `capacity`: the rewrite is open until [`Rewriter::ended`]. An
-    /// error gives the reason why that rewrite cannot have begun.
+    /// Replays the begin record of `target` on a layer of `capacity` logical sectors: the rewrite is open until
+    /// [`Rewriter::ended`] or [`Rewriter::repair`].
+    ///
+    /// # Errors
+    ///
+    /// There is no spare, or `target` is empty, larger than the spare, or reaches past the capacity. The error is a
+    /// text with the reason.
     pub fn replay_begin(&mut self, target: Rewrite, capacity: Sectors) -> Result<(), String> {
         let Rewrite { lba, sectors, .. } = target;
         let Some(spare) = self.spare else { return Err("this layer has no spare to rewrite by".into()) };
@@ -109,22 +122,24 @@ impl Rewriter {
         Ok(())
     }
 
-    /// Closes the open rewrite, because its end record was replayed.
+    /// Closes the open rewrite, because its end record was replayed. Has no effect if none is open.
     pub fn ended(&mut self) {
         self.open = None;
     }
 
-    /// Returns the rewrite that a power cut interrupted.
+    /// Returns the open rewrite: its begin record was replayed, but not its end record, because a power cut interrupted
+    /// it. Returns `None` if there is none.
     pub fn open(&self) -> Option<Rewrite> {
         self.open
     }
 
-    /// Returns the begin record of the open rewrite, for a checkpoint.
+    /// Returns the begin record of the open rewrite, for a checkpoint; `None` if no rewrite is open.
     pub fn open_note(&self) -> Option<Note> {
         self.open.map(self.begin)
     }
 
-    /// Plans the repair of the open rewrite, if any: copies the spare to the run's place, then writes the record `end`.
+    /// Appends to `plan` the repair of the open rewrite, and closes it: copies the new contents from the spare to the
+    /// place of the run, then writes the record that `end` makes. Does nothing if no rewrite is open.
     pub fn repair(&mut self, plan: &mut Plan, end: impl FnOnce(Rewrite) -> Note) {
         let (Some(target), Some(spare)) = (self.open.take(), self.spare) else { return };
         plan.open(GroupKind::Recovery);

@@ -10,31 +10,32 @@ use std::ops::Range;
 
 use imbrex_disk::{Extent, Pba, Sectors};
 
-/// A sequence of regions of equal length at equal distances.
+/// A sequence of regions of equal length, whose starts have equal distances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Row {
     /// First sector of the row's first region.
     start: u64,
     /// Sectors from the start of one region to the start of the next; 0 if the row has only one region.
     step: u64,
-    /// Sectors of each region.
+    /// Number of sectors of each region.
     pub sectors: u64,
     /// LBA of the row's first region.
     pub lba: u64,
-    /// Number of the row's first region.
+    /// Number of the row's first region among all regions, counted from 0.
     pub first: u32,
     /// Number of regions in the row.
     pub count: u32,
 }
 
 impl Row {
-    /// Returns the first sector of region `index` of the row.
+    /// Returns the first physical sector of the region at `index` in the row, counted from 0.
     #[inline]
     pub(super) fn start(&self, index: u64) -> u64 {
         self.start + index * self.step
     }
 
-    /// Returns the sectors from the start of one region to the start of the next.
+    /// Returns the number of sectors from the start of one region of the row to the start of the next; the length of
+    /// the region if the row has only one.
     pub(super) fn step(&self) -> u64 {
         self.step.max(self.sectors)
     }
@@ -59,7 +60,7 @@ impl Row {
     }
 }
 
-/// Rows of regions, in order of PBA.
+/// A list of regions in order of PBA, stored as rows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Rows {
     rows: Vec<Row>,
@@ -83,7 +84,7 @@ impl Rows {
         &self.rows
     }
 
-    /// Appends a region behind all others.
+    /// Appends a region, which must lie after all others.
     pub(super) fn push(&mut self, region: Extent) {
         let (start, sectors) = (region.start.0, region.sectors.0);
         match self.rows.last_mut() {
@@ -100,7 +101,8 @@ impl Rows {
         self.capacity += sectors;
     }
 
-    /// Appends `count` regions of the length of `first`, each beginning `step` sectors after the one before it.
+    /// Appends `count` regions as long as `first`. The first of them is `first`; each of the others begins `step`
+    /// sectors after the start of the one before it.
     pub(super) fn push_many(&mut self, first: Extent, step: u64, count: u64) {
         let mut pushed = 0;
         while pushed < count {
@@ -118,7 +120,7 @@ impl Rows {
         }
     }
 
-    /// Appends the regions of `others` whose numbers lie in `range`.
+    /// Appends the regions of `others` whose numbers lie in `range`, which must lie after all regions of this list.
     pub(super) fn push_slice(&mut self, others: &Rows, range: Range<usize>) {
         let from = others.rows.partition_point(|row| row.end() <= range.start);
         for row in others.rows[from..].iter().take_while(|row| (row.first as usize) < range.end) {
@@ -128,33 +130,34 @@ impl Rows {
         }
     }
 
-    /// Returns how many regions begin at or before `position`.
+    /// Returns how many regions begin at or before the physical sector `position`.
     pub(super) fn upper_bound(&self, position: u64) -> usize {
         let row = self.rows.partition_point(|row| row.start <= position);
         row.checked_sub(1)
             .map_or(0, |row| self.rows[row].first as usize + self.rows[row].upper_bound(position) as usize)
     }
 
-    /// Returns the place of region `index`.
+    /// Returns the physical sectors of the region with the number `index`, counted from 0.
     pub(super) fn extent(&self, index: usize) -> Extent {
         let row = &self.rows[self.rows.partition_point(|row| row.end() <= index)];
         Extent::new(Pba(row.start((index - row.first as usize) as u64)), Sectors(row.sectors))
     }
 
-    /// Returns the numbers of the regions that share a sector with `extent`, which is not empty.
+    /// Returns the numbers of the regions that share a sector with `extent`, which must not be empty.
     pub(super) fn overlapping(&self, extent: Extent) -> Range<usize> {
         let begun = self.upper_bound(extent.start.0);
         let reaches_in = begun > 0 && self.extent(begun - 1).end() > extent.start;
         begun - usize::from(reaches_in)..self.upper_bound(extent.end().0 - 1)
     }
 
-    /// Returns the memory that the rows take now, in bytes.
+    /// Returns the bytes of heap memory that the rows take now.
     pub(super) fn measured_bytes(&self) -> u64 {
         (self.rows.capacity() * size_of::<Row>()) as u64
     }
 }
 
-/// An index from keys (region numbers or LBAs) to rows: it narrows the search for the row that contains a key.
+/// An index from keys (region numbers or LBAs) to rows: it narrows the search for the row that contains a key to few
+/// rows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Guesses {
     /// For bucket b, the index of the row that contains the key b · 2^shift.
@@ -187,7 +190,7 @@ impl Guesses {
         &rows[low + after.partition_point(|row| key(row) <= position)]
     }
 
-    /// Returns the memory that the index takes now, in bytes.
+    /// Returns the bytes of heap memory that the index takes now.
     pub(super) fn measured_bytes(&self) -> u64 {
         (self.rows.capacity() * size_of::<u32>()) as u64
     }

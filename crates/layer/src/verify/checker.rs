@@ -63,7 +63,8 @@ struct Copied {
     at: At,
 }
 
-/// The checker of one layer on one disk.
+/// Checks the plans of one layer on one disk: executes them on a model of the medium, which knows the version of every
+/// sector, and reports the first step that loses or destroys data.
 #[derive(Debug)]
 pub struct Checker {
     disk: SharedDisk,
@@ -106,8 +107,9 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Returns a checker for `layer` on a new `disk`: every sector has version 0 where the layer looks it up.
-    /// `power_safe` turns on the check of invariant 3.
+    /// Returns a checker for the plans of `layer` on a new `disk`. At first every logical sector is zeros (version 0)
+    /// at the place where the layer looks it up. If `power_safe` is set, the checker also tests at every barrier that a
+    /// power cut loses no sector whose newest copy was overwritten or destroyed since the barrier before.
     pub fn new(disk: &SharedDisk, layer: &dyn Layer, power_safe: bool) -> Checker {
         let mut checker = Checker {
             disk: disk.clone(),
@@ -148,7 +150,12 @@ impl Checker {
         }
     }
 
-    /// Executes `plan`, which `layer` made for `commands` (none for background work), and checks it.
+    /// Executes `plan`, which `layer` made for `commands`, and checks it. `commands` is empty for background work. The
+    /// plans of a layer must be passed in the order in which it made them, each before the layer makes the next one.
+    ///
+    /// # Errors
+    ///
+    /// The first fault that the checker finds, with the number of the plan and, if a step caused it, the step.
     pub fn check(&mut self, plan: &Plan, commands: &[Command], layer: &dyn Layer) -> Result<(), CheckError> {
         self.plans += 1;
         self.begin(commands);
@@ -166,21 +173,21 @@ impl Checker {
         self.finish(commands, layer).map_err(|fault| CheckError { plan: self.plans, step: None, fault })
     }
 
-    /// Checks `command`, which arrives at the drive as request number `request`, against the rules of host-managed
-    /// drives.
+    /// Checks `command` of the host, which arrives at the drive as request number `request` (counted from 1), against
+    /// the rules of the drive, and counts violations. Has no effect if the layer is not host-managed.
     pub fn entered(&mut self, command: &Command, request: u64) {
         if let Some(rules) = &mut self.rules {
             rules.entered(command, request);
         }
     }
 
-    /// Returns the violations of the rules by the host of a host-managed drive, and the losses of its own data, if
-    /// there are any.
+    /// Returns the counts of the host's violations of the rules of a host-managed drive, and of the live sectors that
+    /// its writes destroyed. Returns `None` if there are none, or if the layer is not host-managed.
     pub fn rule_breaks(&self) -> Option<&RuleBreaks> {
         self.rules.as_ref().and_then(Rules::breaks)
     }
 
-    /// Returns the number of host writes so far, which is the newest version.
+    /// Returns the number of write commands in the plans checked so far. The last of them wrote the newest version.
     pub fn host_writes(&self) -> u64 {
         self.host_writes
     }

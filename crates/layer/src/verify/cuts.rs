@@ -21,36 +21,41 @@ use crate::layer::{Layer, Piece};
 use crate::plan::note::Note;
 use crate::plan::{GroupKind, Plan};
 
-/// A random sequence of commands with power cuts.
+/// The parameters of a power-cut test: random plans of a layer on a toy disk, with power cuts after their steps and
+/// inside their writes.
 pub struct PowerCutTest<'a> {
     /// The toy disk.
     pub disk: &'a SharedDisk,
-    /// Builds the layer; every call builds an equal one.
+    /// Builds a new layer; every call must build an equal one.
     pub build: &'a dyn Fn() -> Box<dyn Layer>,
-    /// Seeds commands and cuts.
+    /// Seed of the random commands and cuts: equal tests with equal seeds give equal runs.
     pub seed: u64,
-    /// Number of plans.
+    /// Number of plans that the test executes, those of background work included.
     pub plans: u32,
-    /// Sectors of the longest command.
+    /// Maximum number of sectors of a random command.
     pub sectors_max: u32,
-    /// Maximum number of images that are tried after each step; if there are more, a random selection is tried.
+    /// Maximum number of images (possible states of the medium after a power cut) that are tried after each step. If
+    /// there are more, a random selection is tried.
     pub images_per_step: usize,
 }
 
-/// Counts of one run.
+/// Counts of the events in one run of a power-cut test.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Tally {
-    /// Images from which a new layer recovered.
+    /// Number of recoveries: images (states of the medium after a power cut) from which a new layer was rebuilt, cuts
+    /// during a repair included.
     pub images: u64,
-    /// Recoveries that needed a repair.
+    /// Number of these recoveries in which the new layer planned repair steps.
     pub repairs: u64,
-    /// Cuts after which the run continued with the recovered layer.
+    /// Number of power cuts after which the run continued with the recovered layer and its medium. After other cuts the
+    /// recovery is only checked.
     pub adopted: u64,
-    /// Checkpoints that replaced the journal.
+    /// Number of checkpoints that replaced the records of the journal.
     pub checkpoints: u64,
 }
 
-/// A run that lost something: the seed, plan and step to reproduce it, and the loss.
+/// The error of a power-cut test that lost data or could not recover: the fault, with the seed, plan and step to
+/// reproduce it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("seed {seed}, plan {plan}, step {step}: {what}\n{trail}")]
 pub struct CutError {
@@ -58,12 +63,13 @@ pub struct CutError {
     pub seed: u64,
     /// Number of the plan, counted from 0.
     pub plan: u32,
-    /// Index of the step in the plan, counted from 0: the step after which the power was cut, or the step that failed.
-    /// If a checkpoint behind the plan failed, the number of steps of the plan.
+    /// Index of the step in the plan, counted from 0: the step after which or inside which the power was cut, or the
+    /// step that could not be executed. If a checkpoint after the plan failed, the number of steps of the plan.
     pub step: usize,
-    /// Description of the wrong result.
+    /// Description of the fault.
     pub what: String,
-    /// The current plan, and the journal that was replayed.
+    /// Text of the commands, the current plan and the journal records that were durable; of a failed checkpoint, only
+    /// the journal records.
     pub trail: String,
 }
 
@@ -103,7 +109,12 @@ struct Runner<'a> {
     next_version: u64,
 }
 
-/// Executes a test and returns its counts.
+/// Executes the power-cut test `test`, and returns the counts of its cuts and recoveries.
+///
+/// # Errors
+///
+/// After a cut a sector reads as neither its last durable version nor a version written since, a record cannot be
+/// replayed, a self-check fails, a plan reads wrong contents, or a checkpoint does not rebuild the map.
 pub fn run(test: &PowerCutTest<'_>) -> Result<Tally, CutError> {
     let mut layer = (test.build)();
     let mut runner = Runner {
@@ -389,8 +400,12 @@ impl Runner<'_> {
     }
 }
 
-/// Replays a checkpoint of `layer` into `fresh`, and checks that both look up every sector alike. Returns the
-/// checkpoint.
+/// Replays a checkpoint of `layer` into `fresh`, a new layer with equal parameters, and checks that both find every
+/// logical sector at the same place. Returns the records of the checkpoint.
+///
+/// # Errors
+///
+/// A record cannot be replayed, or a sector has another place in `fresh`. The error is a text for a message.
 pub fn compare_checkpoint(layer: &dyn Layer, mut fresh: Box<dyn Layer>) -> Result<Vec<Note>, String> {
     let mut notes = Vec::new();
     layer.checkpoint(&mut notes);

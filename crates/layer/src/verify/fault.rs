@@ -8,14 +8,16 @@ use imbrex_disk::{Lba, Pba};
 use crate::plan::{Medium, Step};
 use crate::violation::Violation;
 
-/// The number of a write in the checker: the number of its plan and of its step.
+/// The number by which the checker identifies a write: the number of its plan (counted from 1) in the upper 40 bits,
+/// and the index of its step in the plan (counted from 0) in the lower 24 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct WriteNumber(pub u64);
 
 const STEP_BITS: u32 = 24;
 
 impl WriteNumber {
-    /// Returns the number for step `step` (counted from 0) of plan `plan` (counted from 1).
+    /// Returns the number of the write that is step `step` (counted from 0) of plan `plan` (counted from 1). Only the
+    /// lower 24 bits of `step` are kept.
     pub fn new(plan: u64, step: usize) -> WriteNumber {
         WriteNumber(plan << STEP_BITS | step as u64 & ((1 << STEP_BITS) - 1))
     }
@@ -27,71 +29,75 @@ impl fmt::Display for WriteNumber {
     }
 }
 
-/// A broken promise of a layer.
+/// A fault in a plan of a layer, found by the checker. Versions are the numbers of the host's write commands, counted
+/// from 1; version 0 is zeros.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// A step reaches past the medium or names logical sectors past the capacity.
+    /// A step accesses sectors past the end of the disk, or its logical sectors lie past the layer's capacity.
     OutOfBounds,
-    /// A step uses flash on a drive without any.
+    /// A step accesses flash, but the drive has no flash.
     NoFlash,
-    /// A data read finds a sector that a write destroyed.
+    /// A step that reads data finds a physical sector that a write next to it destroyed.
     ReadDestroyed {
-        /// The sector.
+        /// The first destroyed physical sector.
         pba: Pba,
-        /// The write that destroyed the sector.
+        /// The write that destroyed this sector.
         by: WriteNumber,
     },
-    /// A data read, staged under `lba`, finds a sector with other contents.
+    /// A step that reads data for the logical sector `lba` finds the contents of another logical sector, or no host
+    /// data.
     ReadWrong {
-        /// The LBA under which the sector was staged.
+        /// The logical sector that the layer expects there.
         lba: Lba,
-        /// The sector that was read.
+        /// The physical sector that was read.
         pba: Pba,
-        /// Contents of the sector.
+        /// The contents of that physical sector.
         found: Contents,
     },
-    /// A host read did not return the newest version (version 0 is zeros).
+    /// A read command of the host did not return the newest version of a sector.
     StaleRead {
-        /// The sector.
+        /// The logical sector.
         lba: Lba,
         /// The newest version.
         expected: u64,
-        /// The staged version.
+        /// The version that the host read; 0 also if the plan read nothing for this sector.
         found: u64,
     },
-    /// After the plan, the place to which the layer's map points does not hold the newest version.
+    /// After the plan, the place to which the layer's map points does not hold the newest version of a logical sector.
     Lost {
-        /// The sector.
+        /// The logical sector.
         lba: Lba,
         /// The newest version.
         expected: u64,
-        /// The place to which the layer's map points.
+        /// The place to which the layer's map points; `None` if the map says that the sector is trimmed.
         at: Option<(Medium, Pba)>,
-        /// Contents of that place.
+        /// The contents of that place; [`Contents::Never`] if there is none.
         found: Contents,
     },
-    /// At a barrier, neither the old copy of a sector nor a new one is intact.
+    /// At a barrier, no copy of the newest version of a logical sector is intact where recovery could find it, so a
+    /// power cut would lose the sector.
     Endangered {
-        /// The sector.
+        /// The logical sector.
         lba: Lba,
-        /// The place where the sector's copy was overwritten or destroyed.
+        /// The place of the copy that was overwritten or destroyed since the last barrier.
         at: (Medium, Pba),
     },
-    /// `lookup` does not return exactly the requested sectors, in order and once each.
+    /// [`crate::Layer::lookup`] did not return exactly the requested sectors, in order and once each.
     BadLookup {
-        /// First sector for which `lookup` is wrong.
+        /// The first logical sector that it leaves out or returns in the wrong place of the order.
         lba: Lba,
     },
-    /// One of the layer's own invariants does not hold.
+    /// The layer's self-check found that one of the layer's invariants does not hold.
     Broken(Violation),
 }
 
-/// A fault, with the number of the plan and the step.
+/// The error of the checker: a fault, with the plan and the step that caused it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CheckError {
-    /// Number of the plan, counted from 1.
+    /// Number of the plan among those that the checker was given, counted from 1.
     pub plan: u64,
-    /// The step that caused the fault, with its index in the plan, counted from 0; `None` if no single step did.
+    /// The index of the step in the plan (counted from 0) and the step that caused the fault. `None` if the fault was
+    /// found after the last step.
     pub step: Option<(usize, Step)>,
     /// The fault.
     pub fault: Fault,

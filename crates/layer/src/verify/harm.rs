@@ -11,17 +11,19 @@ use imbrex_disk::{Command, Extent, Lba, Operation, Pba, Sectors, SharedDisk};
 use crate::layer::{Layer, Piece};
 use crate::plan::Medium;
 
-/// Logical sectors that a command destroys, except those that it gives new contents.
+/// The logical sectors that a write command of the host destroys on a host-managed drive. Sectors to which the command
+/// itself then gives new contents are not in `lost`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Harm {
-    /// Destroyed once the command is done.
+    /// LBAs of the sectors that are destroyed when the command is done.
     pub lost: BTreeSet<u64>,
-    /// Sectors destroyed by one part of the command and written by the rest: lost if the command is interrupted.
+    /// LBAs of the sectors that are not in `lost`, but may be destroyed if a power cut interrupts the command: one part
+    /// of the command destroys them, and a later part writes them.
     pub endangered: BTreeSet<u64>,
 }
 
-/// Returns the sectors that `command` destroys on `disk` under the map of `layer`; none if the layer is not
-/// host-managed.
+/// Returns the logical sectors that `command` destroys on `disk`, if every sector lies where the map of `layer` says.
+/// Returns no sectors if the layer is not host-managed or the command is not a write.
 pub fn of(disk: &SharedDisk, layer: &dyn Layer, command: &Command) -> Harm {
     let mut harm = Harm::default();
     if !layer.is_host_managed() || command.operation != Operation::Write {

@@ -14,23 +14,24 @@ use crate::layer::Layer;
 use crate::plan::note::Note;
 use crate::plan::{Kind, Medium, Plan, Step, StepOp};
 
-/// Contents of a sector.
+/// The contents of a physical sector of the toy medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cell {
     /// Zeros, as on a new medium.
     Never,
     /// A version of a logical sector; version 0 is zeros.
     Holds { lba: u64, version: u64 },
-    /// No host data.
+    /// Data that are not the host's: padding, map or journal.
     Other,
-    /// The contents were destroyed.
+    /// No valid contents: a write next to the sector destroyed them.
     Destroyed,
 }
 
-/// The version of a sector that the host itself destroyed, on a host-managed drive.
+/// The version as which a destroyed sector reads on a host-managed drive, because a write of the host may have
+/// destroyed it.
 pub(super) const LOST: u64 = u64::MAX;
 
-/// A medium with its journal.
+/// The state of a toy medium at one time: the contents of every physical sector, and the records of the journal.
 #[derive(Clone, Debug)]
 pub(super) struct Image {
     cells: [Vec<Cell>; 2],
@@ -38,7 +39,7 @@ pub(super) struct Image {
     pub(super) notes: Vec<Note>,
 }
 
-/// A write to a medium or to its journal.
+/// A change of the medium or its journal by one step of a plan.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Write { medium: Medium, start: Pba, cells: Vec<Cell> },
@@ -46,7 +47,8 @@ pub(super) enum Act {
 }
 
 impl Image {
-    /// Returns a new disk: every logical sector reads as zeros where `layer` looks it up.
+    /// Returns the state of a new disk with an empty journal. Every logical sector is zeros at the place where `layer`
+    /// looks it up.
     pub(super) fn fresh(disk: &SharedDisk, layer: &dyn Layer) -> Image {
         let sectors = disk.geometry.sectors().0 as usize;
         let cells = [vec![Cell::Never; sectors], Vec::new()];
@@ -75,7 +77,8 @@ impl Image {
         cells[pba as usize] = cell;
     }
 
-    /// Applies `act`; of a write only the first `prefix` sectors.
+    /// Applies `act` to the medium. Of a write, applies only the first `prefix` sectors, or all if it has fewer; they
+    /// destroy the sectors that the recording says.
     pub(super) fn apply(&mut self, disk: &SharedDisk, act: &Act, prefix: usize) {
         match act {
             Act::Note(note) => self.notes.push(*note),
@@ -96,7 +99,12 @@ impl Image {
         }
     }
 
-    /// Returns the version of `lba` that a read at `at` returns, or an error for wrong contents.
+    /// Returns the version of the logical sector `lba` that a read at the place `at` returns. No place (`None`) reads
+    /// as version 0, a destroyed sector of a host-managed drive as [`LOST`].
+    ///
+    /// # Errors
+    ///
+    /// The place holds something else than versions of `lba`. The error is a text for a message.
     pub(super) fn value(&self, lba: u64, at: Option<(Medium, Pba)>) -> Result<u64, String> {
         let Some((medium, pba)) = at else { return Ok(0) };
         match self.get(medium, pba.0) {
@@ -108,16 +116,16 @@ impl Image {
     }
 }
 
-/// Execution of plans on an image.
+/// The execution of plans on a toy medium, step by step.
 #[derive(Clone, Debug)]
 pub(super) struct Execution {
     disk: SharedDisk,
     keeps_trims: bool,
-    /// The medium with everything done so far, as reads see it.
+    /// The medium with all acts applied, as reads see it.
     pub(super) view: Image,
-    /// The medium with only the durable acts.
+    /// The medium with only the acts before the last barrier, which are durable.
     pub(super) base: Image,
-    /// Acts since the last barrier.
+    /// The acts since the last barrier, in order, which a power cut may lose.
     pub(super) pending: Vec<Act>,
     staging: [BTreeMap<u64, u64>; 2],
     host: BTreeMap<u64, u64>,
@@ -136,8 +144,8 @@ impl Execution {
         }
     }
 
-    /// Begins the plan that serves `commands`. The first write among them gets version `version`, each later one the
-    /// next version.
+    /// Begins the execution of a plan that serves `commands`. The first write among them gets the version `version`,
+    /// each later one the next version.
     pub(super) fn begin(&mut self, commands: &[Command], mut version: u64) {
         self.host.clear();
         for command in commands {
@@ -157,7 +165,11 @@ impl Execution {
         self.staging[!host_group as usize].clear();
     }
 
-    /// Executes one step. Returns whether the step added an act to `pending` or made acts durable.
+    /// Executes one step of `plan`. Returns whether the step is a write, a note or a barrier.
+    ///
+    /// # Errors
+    ///
+    /// The step reads wrong contents. The error is a text for a message.
     pub(super) fn step(&mut self, plan: &Plan, step: &Step, host_group: bool) -> Result<bool, String> {
         match step.op {
             StepOp::Read if step.kind == Kind::Data => self.read(step, host_group)?,
@@ -202,7 +214,7 @@ impl Execution {
         self.pending.push(act);
     }
 
-    /// Makes all pending acts durable.
+    /// Makes all pending acts durable, as a barrier does.
     pub(super) fn barrier(&mut self) {
         for act in std::mem::take(&mut self.pending) {
             self.base.apply(&self.disk, &act, usize::MAX);

@@ -13,7 +13,8 @@ use crate::layer::Layer;
 use crate::parameters::{ConfigError, Parameters};
 use crate::plan::{Medium, Plan};
 
-/// Runs all tests of this module on a layer. The number of seeds is small, so the tests take a few seconds.
+/// Runs all tests of this module on a layer, over every toy disk and every set of the layer's toy parameters. The
+/// number of seeds is small, so the tests take a few seconds.
 ///
 /// # Panics
 ///
@@ -39,12 +40,14 @@ fn built(info: &'static LayerInfo, disk: &SharedDisk, toy: &str) -> Result<Box<d
     (info.build)(&Context { disk: disk.clone(), parameters })
 }
 
-/// Calls `test` with every toy disk and every set of toy parameters of a layer. A disk that the layer refuses is
-/// skipped with a message.
+/// Calls `test` with every toy disk of the layer's recordings and every set of the layer's toy parameters. The
+/// arguments are the disk, a function that builds a new layer, and a description of both for messages. A combination
+/// that the layer refuses is skipped with a message on standard error.
 ///
 /// # Panics
 ///
-/// If the layer accepts no disk of a recording that it lists, or if no disk fits one of its sets of toy parameters.
+/// If the layer has no sets of toy parameters, if it accepts no toy disk of a recording that it lists, or if no toy
+/// disk fits one of its sets of toy parameters.
 pub fn for_each_toy(info: &'static LayerInfo, mut test: impl FnMut(&SharedDisk, &dyn Fn() -> Box<dyn Layer>, &str)) {
     assert!(!info.toys.is_empty(), "{} has no toy parameters, and so no tests", info.name);
     let mut untried_toys: Vec<_> = info.toys.to_vec();
@@ -92,7 +95,12 @@ fn run_checked(
     Ok(())
 }
 
-/// Tests that random commands lose nothing, and that reads return the newest versions.
+/// Tests with the [`Checker`] that 1,500 random plans lose no data, that reads return the newest versions, and that the
+/// layer's self-check passes. Runs once for each seed on every toy.
+///
+/// # Panics
+///
+/// If the layer fails the test.
 pub fn random_runs(info: &'static LayerInfo, seeds: std::ops::Range<u64>) {
     for_each_toy(info, |disk, build, what| {
         for seed in seeds.clone() {
@@ -101,8 +109,13 @@ pub fn random_runs(info: &'static LayerInfo, seeds: std::ops::Range<u64>) {
     });
 }
 
-/// Tests that a layer with the parameter `safety` set to `paper` loses nothing as long as there is no power cut. If the
-/// layer says that power cuts lose nothing either, tests that too, and that its plans are those of `safety=power`.
+/// Tests that a layer with the parameter `safety=paper` loses no data as long as there is no power cut. If the layer
+/// says that power cuts lose nothing either, tests that too, and that its plans equal those of `safety=power`. Does
+/// nothing for a layer without the parameter `safety`.
+///
+/// # Panics
+///
+/// If the layer fails the test.
 pub fn papers_own_steps(info: &'static LayerInfo) {
     if !info.parameters.iter().any(|known| known.key == "safety") {
         return;
@@ -139,7 +152,12 @@ fn cut(disk: &SharedDisk, build: &dyn Fn() -> Box<dyn Layer>, seed: u64, plans: 
     cuts::run(&test).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Tests recovery from a power cut after every step of a short run.
+/// Tests recovery from power cuts after every step, and inside every write, of a run of 40 random plans. Runs once for
+/// each seed on every toy.
+///
+/// # Panics
+///
+/// If a recovery loses data or fails.
 pub fn every_cut_of_short_runs(info: &'static LayerInfo, seeds: std::ops::Range<u64>) {
     for_each_toy(info, |disk, build, what| {
         eprintln!("{what}");
@@ -150,7 +168,12 @@ pub fn every_cut_of_short_runs(info: &'static LayerInfo, seeds: std::ops::Range<
     });
 }
 
-/// Tests recovery from power cuts at random steps of a long run.
+/// Tests recovery from power cuts in a run of 200 random plans: after each step two random states of the medium are
+/// tried. The seeds are those of `seeds` plus 1,000. Runs once for each seed on every toy.
+///
+/// # Panics
+///
+/// If a recovery loses data or fails, or if a run has no cut after which it continued or no checkpoint.
 pub fn random_cuts_of_long_runs(info: &'static LayerInfo, seeds: std::ops::Range<u64>) {
     for_each_toy(info, |disk, build, what| {
         eprintln!("{what}");
@@ -161,7 +184,12 @@ pub fn random_cuts_of_long_runs(info: &'static LayerInfo, seeds: std::ops::Range
     });
 }
 
-/// Tests that two equal runs make equal plans.
+/// Tests that the layer is deterministic: two equal layers make equal plans for 300 equal random commands. Runs on
+/// every toy.
+///
+/// # Panics
+///
+/// If the plans differ.
 pub fn same_plans_twice(info: &'static LayerInfo) {
     for_each_toy(info, |_, build, what| {
         let run = || {
@@ -178,7 +206,12 @@ pub fn same_plans_twice(info: &'static LayerInfo) {
     });
 }
 
-/// Tests that the layer has the descriptions that a user needs, and that it accepts its own defaults.
+/// Tests that the layer's summary, source, mapping unit and the help of each parameter are not empty, and that each
+/// default has the form of its parameter's kind. No layer is built.
+///
+/// # Panics
+///
+/// If the layer fails the test.
 pub fn described(info: &'static LayerInfo) {
     assert!(!info.summary.is_empty() && !info.source.is_empty() && !info.mapping_unit.is_empty());
     for parameter in info.parameters {

@@ -18,21 +18,24 @@ use crate::map::run_map::RunMap;
 use crate::plan::Plan;
 use crate::zones::{Condition, Zones};
 
-/// Counts of the host's violations of its drive's rules, and of the host's own data that it destroyed.
+/// Counts of the host's violations of the rules of a host-managed drive, and of the host's own data that its writes
+/// destroyed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RuleBreaks {
     /// Number of write commands of the host that break the rules of the zones. A simulation executes these commands; a
     /// drive that serves a host refuses them.
     pub writes: u64,
-    /// Number of live sectors that the host's own writes destroyed.
+    /// Number of live sectors (written, and neither trimmed nor destroyed since) that the host's own writes destroyed.
+    /// Only a [`super::Checker`] counts them; otherwise 0.
     pub live_sectors_destroyed: u64,
-    /// Description of the first violation or destruction.
+    /// Description of the first violation or destruction, for a message.
     pub first: String,
-    /// Number of the request that had arrived last at the first violation or destruction, counted from 1.
+    /// Number of the request that had arrived last at the time of the first violation or destruction, counted from 1.
     pub request: u64,
 }
 
-/// Judges one run. Used alone it checks the rules; as part of a [`super::Checker`] it also counts destroyed sectors.
+/// Checks the requests of one run against the rules of a host-managed drive, in order of arrival. As part of a
+/// [`super::Checker`] it also counts the live sectors that the host's writes destroy.
 #[derive(Debug)]
 pub struct Rules {
     /// Write pointers as the host's writes move them; `None` if the drive has no zones.
@@ -45,17 +48,20 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Returns the rules of the drive of `layer`, with the write pointers that the layer has now.
+    /// Returns a check of the rules of the drive that `layer` makes, with the write pointers that the layer has now. If
+    /// the layer has no zones, no request breaks a rule.
     pub fn of(layer: &dyn Layer) -> Rules {
         Rules { zones: layer.zones().cloned(), given_up: RunMap::default(), request: 0, breaks: None }
     }
 
-    /// Returns the violations so far, or `None` if there are none.
+    /// Returns the counts of violations and destroyed sectors so far, or `None` if there are none of either.
     pub fn breaks(&self) -> Option<&RuleBreaks> {
         self.breaks.as_ref()
     }
 
-    /// Checks `command`, which arrives as request number `request`.
+    /// Checks `command`, which arrives as request number `request` (counted from 1), and counts it if it is a write
+    /// that breaks the rules of the zones. Moves the write pointers as if every write were executed; a TRIM resets the
+    /// sequential zones that it covers completely.
     pub fn entered(&mut self, command: &Command, request: u64) {
         self.request = request;
         let Some(zones) = &mut self.zones else { return };
@@ -73,19 +79,20 @@ impl Rules {
         }
     }
 
-    /// Marks sectors as live when a write reaches the medium.
+    /// Marks the `sectors` from `lba` on as live, because a write of them reached the medium.
     pub(super) fn written(&mut self, lba: u64, sectors: u64) {
         if !self.given_up.is_empty() {
             self.given_up.remove(lba, sectors);
         }
     }
 
-    /// Marks the sectors of a TRIM as not live when it is served.
+    /// Marks the `sectors` from `lba` on as not live, because a TRIM of them was served.
     pub(super) fn trimmed(&mut self, lba: u64, sectors: u64) {
         self.given_up.insert(lba, sectors, ());
     }
 
-    /// Counts the live ones of these sectors, which a write of the host destroys. All of them were written before.
+    /// Counts those of the `sectors` from `lba` on that are live, because a write of the host destroys them. All of
+    /// them must have been written before.
     pub(super) fn destroyed(&mut self, lba: u64, sectors: u64) {
         let (mut live, mut first) = (0, None);
         self.given_up.cover(lba, sectors, |start, length, trimmed| {

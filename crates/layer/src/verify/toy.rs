@@ -10,13 +10,13 @@ use rand_xoshiro::Xoshiro256StarStar;
 use crate::layer::Layer;
 use crate::plan::Plan;
 
-/// Returns a uniform random number below `bound`.
+/// Returns a random number from 0 to `bound` − 1, nearly uniformly distributed. Returns 0 if `bound` is 0.
 pub fn below(random: &mut impl RngCore, bound: u64) -> u64 {
     // The bias of the plain product is under 2⁻⁴⁰ for the bounds of toys.
     ((random.next_u64() as u128 * bound as u128) >> 64) as u64
 }
 
-/// A source of random commands, with hot places and sequential runs.
+/// A source of random commands. Some of them go to the first eighth of the sectors, some continue the command before.
 #[derive(Clone, Debug)]
 pub struct Commands {
     random: Xoshiro256StarStar,
@@ -26,7 +26,12 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// Returns a source of commands of up to `sectors_max` sectors below `capacity`.
+    /// Returns a source of commands that lie below `capacity` and have 1 to `sectors_max` sectors each, or as many as
+    /// `capacity` has. Equal arguments give equal commands.
+    ///
+    /// # Panics
+    ///
+    /// If `capacity` or `sectors_max` is 0.
     pub fn new(seed: u64, capacity: Sectors, sectors_max: u32) -> Commands {
         assert!(capacity.0 > 0 && sectors_max > 0, "no sectors to draw from");
         let sectors_max = (sectors_max as u64).min(capacity.0);
@@ -38,7 +43,7 @@ impl Commands {
         }
     }
 
-    /// Returns the next random command.
+    /// Returns the next random command: most often a write (one in eight with FUA), else a read, a trim or a flush.
     pub fn draw(&mut self) -> Command {
         let sectors = 1 + below(&mut self.random, self.sectors_max);
         let last = self.capacity - sectors;
@@ -58,8 +63,13 @@ impl Commands {
         Command { operation, fua, sectors: sectors as u32, lba: Lba(lba) }
     }
 
-    /// Makes `layer` plan something, and returns the commands of the plan: none for a phase of background work, one
-    /// command, or several that the layer joins.
+    /// Empties `plan`, makes `layer` plan a piece of work at random, and returns the commands that the plan serves. It
+    /// serves no command if it is a phase of background work; otherwise one random command, or up to three that the
+    /// layer joins.
+    ///
+    /// # Panics
+    ///
+    /// If the layer joins a command outside of the range that [`Layer::joinable`] returned.
     pub fn plan(&mut self, layer: &mut dyn Layer, plan: &mut Plan) -> Vec<Command> {
         plan.clear();
         if layer.background().is_some() && below(&mut self.random, 3) == 0 && layer.idle(plan) {
@@ -82,18 +92,22 @@ impl Commands {
     }
 }
 
-/// A toy disk.
+/// A toy disk: a disk of about a thousand sectors, small enough to try every power cut.
 #[derive(Clone, Debug)]
 pub struct Toy {
-    /// Recording and layout, for messages.
+    /// A name for messages, with the recording and the layout, such as `shingled strokes`.
     pub name: &'static str,
-    /// Profile of the toy.
+    /// The profile from which the disk is built. Its default layer is `conventional`.
     pub profile: Profile,
-    /// The disk.
+    /// The disk, built from the profile.
     pub disk: SharedDisk,
 }
 
-/// Returns the toy disks of a recording, by its name in profiles.
+/// Returns the toy disks with a recording, which is given by its name in profiles, such as `shingled`.
+///
+/// # Panics
+///
+/// If there is no toy disk with that recording.
 pub fn disks(recording: &str) -> impl Iterator<Item = Toy> {
     let of_recording: Vec<_> = TOYS.iter().filter(|(_, _, section)| kind(section) == recording).collect();
     assert!(!of_recording.is_empty(), "no toy disk for recording '{recording}'");

@@ -9,29 +9,31 @@ use crate::plan::record::Word;
 use crate::violation::Violation;
 
 journal_records! {
-    /// The records of zones in a drive's journal.
+    /// The kinds of journal record that a drive with zones writes.
     pub enum ZoneRecord of "a drive with zones" {
         1 => Zone { zone: u32, written_sectors: Sectors, state: ZoneState } "a zone's pointer and state",
     }
 }
 
-/// The state in a zone's record, beside the write pointer.
+/// The part of a zone's condition that its journal record stores beside the write pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZoneState {
-    /// Empty, closed or full, as follows from the write pointer: no zone is open after a restart.
+    /// No special state: after a restart the zone is empty, closed or full as its write pointer says, or conventional.
+    /// No zone is open after a restart.
     AsPointer,
-    /// Finished: full, although the write pointer is not at the end.
+    /// The host finished the zone: it is full, although its last sectors were not written.
     Finished,
-    /// The zone can be read, but not written.
+    /// The zone can be read, but not written, because of a fault.
     ReadOnly,
-    /// The zone can neither be read nor written.
+    /// The zone can neither be read nor written, because of a fault.
     Offline,
 }
 
 impl ZoneState {
     const ALL: [ZoneState; 4] = [ZoneState::AsPointer, ZoneState::Finished, ZoneState::ReadOnly, ZoneState::Offline];
 
-    /// Returns the state in words, for dumps.
+    /// Returns the state as text for dumps of the journal: `finished`, `read-only`, `offline`, or `as its pointer
+    /// says`.
     pub fn words(self) -> &'static str {
         match self {
             ZoneState::AsPointer => "as its pointer says",
@@ -64,7 +66,9 @@ impl Zones {
         ZoneRecord::Zone { zone: index, written_sectors: Sectors(zone.written), state }.encode()
     }
 
-    /// Appends the records of every zone that is not in its initial state.
+    /// Appends to `notes` one record of every zone that has written sectors or is full, read-only or offline. A replay
+    /// of these records rebuilds the zones. Zones that are open but not written have no record, and are empty after a
+    /// replay.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         for index in 0..self.len() {
             let state = self.known(index);
@@ -75,7 +79,12 @@ impl Zones {
         }
     }
 
-    /// Applies one durable record.
+    /// Applies one journal record after a restart: sets the zone's pointer and condition.
+    ///
+    /// # Errors
+    ///
+    /// The record is none of a zone, there is no such zone, its pointer lies past the end of the zone, or it gives a
+    /// pointer to a conventional zone.
     pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
         let ZoneRecord::Zone { zone: index, written_sectors: Sectors(written), state } = ZoneRecord::decode(note)?;
         if index >= self.len() || written > self.zone_sectors {
@@ -96,7 +105,13 @@ impl Zones {
         Ok(())
     }
 
-    /// Checks that the counts of open and active zones agree with the conditions.
+    /// Checks that the counts of open and active zones agree with the zones' conditions, that at most the allowed
+    /// number of zones is open, and that the condition of each zone agrees with its write pointer. `layer` is the name
+    /// for the error.
+    ///
+    /// # Errors
+    ///
+    /// One of these checks fails.
     pub fn self_check(&self, layer: &'static str) -> Result<(), Violation> {
         let violation = |invariant, detail| Err(Violation { layer, invariant, detail });
         let count = |is: fn(Condition) -> bool| self.states.iter().filter(|(_, state)| is(state.condition)).count();

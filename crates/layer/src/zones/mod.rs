@@ -79,7 +79,8 @@ impl State {
     }
 }
 
-/// The zones of a drive.
+/// The zones of a host-managed drive, with their conditions and write pointers. Zones are numbered from 0, in order of
+/// LBA; the conventional zones are the first ones.
 #[derive(Clone, Debug)]
 pub struct Zones {
     places: Regions,
@@ -99,8 +100,13 @@ pub struct Zones {
 }
 
 impl Zones {
-    /// Returns zones at `places`, all of the same size. The first `conventional` of them have no pointer. A limit of 0
-    /// means no limit.
+    /// Returns zones at `places`, one for each region. The first `conventional` of them are conventional (without a
+    /// write pointer), the others are empty. `open_max` is the maximum number of open zones, explicitly or implicitly;
+    /// `active_max` is the maximum number of open and closed ones. A limit of 0 means no limit.
+    ///
+    /// # Panics
+    ///
+    /// If the regions differ in size.
     pub fn new(places: Regions, conventional: u32, open_max: u32, active_max: u32) -> Zones {
         let zone_sectors = if places.is_empty() { 0 } else { places.sectors(0).0 };
         assert!(places.capacity().0 == zone_sectors * places.len() as u64, "zones differ in size: invariant 4");
@@ -118,7 +124,7 @@ impl Zones {
         }
     }
 
-    /// Returns the number of zones.
+    /// Returns the number of zones, conventional ones included.
     pub fn len(&self) -> u32 {
         self.places.len() as u32
     }
@@ -133,34 +139,44 @@ impl Zones {
         self.conventional
     }
 
-    /// Returns the number of sectors of each zone.
+    /// Returns the number of sectors of each zone; all zones have an equal number.
     pub fn zone_sectors(&self) -> Sectors {
         Sectors(self.zone_sectors)
     }
 
-    /// Returns the total number of sectors of all zones.
+    /// Returns the total number of sectors of all zones, conventional ones included.
     pub fn capacity(&self) -> Sectors {
         self.places.capacity()
     }
 
-    /// Returns the maximum numbers of open and of active zones; `None` if there is no limit.
+    /// Returns the maximum number of open zones, then the maximum number of active zones (open and closed ones). `None`
+    /// means that there is no limit.
     pub fn limits(&self) -> (Option<u32>, Option<u32>) {
         let limit = |max: u32| (max != u32::MAX).then_some(max);
         (limit(self.open_max), limit(self.active_max))
     }
 
-    /// Returns the places of the zones on the disk.
+    /// Returns the physical sectors of the zones: region number i is the place of zone number i.
     pub fn places(&self) -> &Regions {
         &self.places
     }
 
-    /// Returns the number of the zone that contains `lba`.
+    /// Returns the number of the zone that contains `lba`, counted from 0.
+    ///
+    /// # Errors
+    ///
+    /// The sector lies past the last zone.
     pub fn index_of(&self, lba: Lba) -> Result<u32, ZoneError> {
         self.check_range(lba, 1)?;
         Ok((lba.0 / self.zone_sectors) as u32)
     }
 
-    /// Returns zone `index` as it is reported.
+    /// Returns the report of zone `index`: its place, its condition and its write pointer. Accepted writes in flight
+    /// count as written.
+    ///
+    /// # Errors
+    ///
+    /// There is no zone `index`.
     pub fn zone(&self, index: u32) -> Result<Zone, ZoneError> {
         let state = self.state(index)?;
         let pointer = match state.condition {
@@ -172,8 +188,12 @@ impl Zones {
         Ok(Zone { index, start, sectors: self.zone_sectors(), condition: state.condition, pointer: Sectors(pointer) })
     }
 
-    /// Returns the number of sectors, from the start of zone `index`, that hold written data: all of a conventional
-    /// zone. Accepted writes in flight do not count.
+    /// Returns the number of sectors, from the start of zone `index`, that were written. Accepted writes in flight do
+    /// not count, nor do the sectors that a finish skipped. For a conventional zone returns the length of the zone.
+    ///
+    /// # Errors
+    ///
+    /// There is no zone `index`, or it is offline.
     pub fn written(&self, index: u32) -> Result<Sectors, ZoneError> {
         let state = self.state(index)?;
         match state.condition {
@@ -202,7 +222,12 @@ impl Zones {
         self.states.change(index as usize, |index| State::fresh(conventional, index))
     }
 
-    /// Checks that these sectors exist.
+    /// Checks that the `sectors` from `lba` on lie within the zones. 0 sectors are accepted up to the end of the last
+    /// zone.
+    ///
+    /// # Errors
+    ///
+    /// A sector lies past the last zone.
     pub fn check_range(&self, lba: Lba, sectors: u64) -> Result<(), ZoneError> {
         let end = self.capacity().0;
         let fits = lba.0.checked_add(sectors).is_some_and(|last| last <= end);
@@ -213,9 +238,15 @@ impl Zones {
         ZoneError::Condition { zone, condition: self.known(zone).condition, what }
     }
 
-    /// Accepts a write of `sectors` at `lba`, or returns why it is refused. Returns the zone's number. The pointer that
-    /// the host sees has moved; the recorded pointer moves with [`Zones::wrote`]. A write may cross zones only if all
-    /// of them are conventional.
+    /// Accepts a write command of `sectors` at `lba`, and returns the number of the zone in which the write begins. The
+    /// write pointer that the host sees moves behind the write; the recorded pointer moves with [`Zones::wrote`]. An
+    /// empty or closed zone is opened implicitly, for which another implicitly open zone may be closed. A zone that the
+    /// write fills becomes full. A write may cross zones only if all of them are conventional.
+    ///
+    /// # Errors
+    ///
+    /// A sector lies past the last zone, the zone is full, read-only or offline, the write does not begin at the write
+    /// pointer, it reaches past the end of the zone, or too many zones are open or active. Nothing changes then.
     pub fn accept_write(&mut self, lba: Lba, sectors: u64) -> Result<u32, ZoneError> {
         self.check_range(lba, sectors.max(1))?;
         let index = self.index_of(lba)?;
@@ -249,7 +280,8 @@ impl Zones {
         Ok(index)
     }
 
-    /// Returns the sequential zones that lie completely within these sectors.
+    /// Returns the numbers of the sequential (not conventional) zones that lie completely within the `sectors` from
+    /// `lba` on. The range is empty if there are none.
     pub fn whole_within(&self, lba: Lba, sectors: u64) -> std::ops::Range<u32> {
         let end = (lba.0.saturating_add(sectors) / self.zone_sectors).min(u64::from(self.len()));
         let first = lba.0.div_ceil(self.zone_sectors).max(u64::from(self.conventional));
@@ -257,8 +289,10 @@ impl Zones {
         first.min(end) as u32..end as u32
     }
 
-    /// Records that `sectors` from `lba` on were written, in any order: each zone's pointer moves behind the farthest
-    /// written sector.
+    /// Records that the `sectors` from `lba` on were written to the medium. In each zone the recorded pointer moves
+    /// behind the last of these sectors, unless it is there or further already. Conventional, read-only and offline
+    /// zones do not change. Writes that were not accepted before are recorded too, so that their zones may become
+    /// closed or full.
     pub fn wrote(&mut self, lba: Lba, sectors: Sectors) {
         let (mut next, end) = (lba.0, lba.0 + sectors.0);
         while next < end {
@@ -290,7 +324,13 @@ impl Zones {
         }
     }
 
-    /// Opens zone `index` explicitly.
+    /// Opens zone `index` explicitly, as the host's OPEN ZONE command does. An implicitly open zone becomes explicitly
+    /// open; an explicitly open one stays so. If the limit of open zones is reached, the zone that was opened
+    /// implicitly first is closed.
+    ///
+    /// # Errors
+    ///
+    /// There is no zone `index`; it is conventional, full, read-only or offline; or too many zones are open or active.
     pub fn open(&mut self, index: u32) -> Result<(), ZoneError> {
         match self.state(index)?.condition {
             Condition::ExplicitlyOpen => Ok(()),
@@ -307,7 +347,12 @@ impl Zones {
         }
     }
 
-    /// Closes zone `index`.
+    /// Closes zone `index`: an open zone becomes closed, or empty if nothing was written to it. A closed zone stays
+    /// closed.
+    ///
+    /// # Errors
+    ///
+    /// There is no zone `index`, or it is neither open nor closed.
     pub fn close(&mut self, index: u32) -> Result<(), ZoneError> {
         let state = self.state(index)?;
         match state.condition {
@@ -320,7 +365,12 @@ impl Zones {
         Ok(())
     }
 
-    /// Makes zone `index` full, however much of it is written. Appends the record to `plan`.
+    /// Makes zone `index` full, however much of it is written, as the host's FINISH ZONE command does. Appends to
+    /// `plan` the records of all zones whose pointers moved, with barriers. Does nothing if the zone is full already.
+    ///
+    /// # Errors
+    ///
+    /// There is no zone `index`, or it is conventional, read-only or offline.
     pub fn finish(&mut self, index: u32, plan: &mut Plan) -> Result<(), ZoneError> {
         match self.state(index)?.condition {
             Condition::Full => return Ok(()),
@@ -335,18 +385,25 @@ impl Zones {
         Ok(())
     }
 
-    /// Empties zone `index`. Appends the record to `plan`.
+    /// Resets the write pointer of zone `index` to the start of the zone, so that the zone is empty. Its data are lost.
+    /// Appends the zone's record and a barrier to `plan`, unless the zone has no written sectors and is not full.
+    ///
+    /// # Errors
+    ///
+    /// There is no zone `index`, or it is conventional, read-only or offline.
     pub fn reset(&mut self, index: u32, plan: &mut Plan) -> Result<(), ZoneError> {
         self.set_back(index, 0, plan)
     }
 
-    /// Empties every zone that can be emptied.
+    /// Resets every sequential zone that is neither read-only nor offline. Appends to `plan` the records of the zones
+    /// that were not in their initial state, and a barrier.
     pub fn reset_all(&mut self, plan: &mut Plan) {
         self.reset_those_of(self.conventional..self.len(), plan);
     }
 
-    /// Empties the zones of `zones` that can be emptied and are not in their initial state. Returns the number of
-    /// emptied zones.
+    /// Resets the zones whose numbers lie in `zones`, except conventional, read-only and offline ones and those in
+    /// their initial state. Appends the records of the reset zones and a barrier to `plan`. Returns the number of reset
+    /// zones.
     pub fn reset_those_of(&mut self, zones: std::ops::Range<u32>, plan: &mut Plan) -> u32 {
         let mut reset = 0;
         for index in zones.start.max(self.conventional)..zones.end {
@@ -361,8 +418,19 @@ impl Zones {
         reset
     }
 
-    /// Sets the pointer of zone `index` back to `to` sectors from its start (Singh 2014 §2.2.1). The data from there on
-    /// are lost.
+    /// Sets the write pointer of zone `index` back to `to` sectors from the start of the zone (Singh 2014 §2.2.1). The
+    /// data from there on are lost. A full zone becomes closed; any zone becomes empty if `to` is 0; an open zone
+    /// otherwise stays open. Appends the zone's record and barriers to `plan`. If the zone is not full and its pointer
+    /// is at `to` already, the pointer does not change and nothing is appended.
+    ///
+    /// # Errors
+    ///
+    /// There is no zone `index`; it is conventional, read-only or offline; `to` lies past the write pointer; or a full
+    /// zone would become closed while too many zones are active.
+    ///
+    /// # Panics
+    ///
+    /// If `to` is not 0 and accepted writes to the zone are in flight.
     pub fn set_back(&mut self, index: u32, to: u64, plan: &mut Plan) -> Result<(), ZoneError> {
         let state = self.state(index)?;
         if matches!(state.condition, Condition::Conventional | Condition::ReadOnly | Condition::Offline) {
@@ -402,7 +470,16 @@ impl Zones {
         plan.note(self.note_of(index));
     }
 
-    /// Makes zone `index` read-only or offline, as a fault of the medium would. Appends the record to `plan`.
+    /// Makes zone `index` read-only or offline, as a fault of the medium would. Appends to `plan` the records of all
+    /// zones whose pointers or conditions changed, with barriers.
+    ///
+    /// # Errors
+    ///
+    /// There is no zone `index`.
+    ///
+    /// # Panics
+    ///
+    /// If `condition` is neither [`Condition::ReadOnly`] nor [`Condition::Offline`].
     pub fn fail(&mut self, index: u32, condition: Condition, plan: &mut Plan) -> Result<(), ZoneError> {
         assert!(matches!(condition, Condition::ReadOnly | Condition::Offline), "{condition:?} is no fault");
         self.state(index)?;
@@ -412,8 +489,13 @@ impl Zones {
         Ok(())
     }
 
-    /// Ends a fault of the medium: zone `index` gets the condition that follows from its pointer. Appends the record to
-    /// `plan`.
+    /// Ends a fault of the medium: a read-only or offline zone becomes empty, closed or full as its recorded pointer
+    /// says, or conventional. Appends to `plan` the records of all zones whose pointers or conditions changed, with
+    /// barriers. Does nothing if zone `index` has no fault.
+    ///
+    /// # Errors
+    ///
+    /// There is no zone `index`.
     pub fn mend(&mut self, index: u32, plan: &mut Plan) -> Result<(), ZoneError> {
         let state = self.state(index)?;
         if matches!(state.condition, Condition::ReadOnly | Condition::Offline) {
@@ -424,8 +506,18 @@ impl Zones {
         Ok(())
     }
 
-    /// Moves the pointer of zone `index` to `to` sectors from its start, ahead or back, as a fault of the drive would.
-    /// Appends the record to `plan`. Sectors that the pointer skips were never written, but lie below it.
+    /// Moves the write pointer of zone `index` to `to` sectors from the start of the zone, ahead or back, as a fault of
+    /// the drive would. Sectors that the pointer skips count as written, although they were not. Appends the zone's
+    /// record and barriers to `plan`.
+    ///
+    /// # Errors
+    ///
+    /// There is no zone `index`; it is conventional, read-only or offline; `to` lies past the end of the zone; or a
+    /// zone would become closed while too many zones are active.
+    ///
+    /// # Panics
+    ///
+    /// If the pointer moves back, but not to 0, and accepted writes to the zone are in flight.
     pub fn move_pointer(&mut self, index: u32, to: u64, plan: &mut Plan) -> Result<(), ZoneError> {
         let state = self.state(index)?;
         if matches!(state.condition, Condition::Conventional | Condition::ReadOnly | Condition::Offline) {
@@ -461,7 +553,9 @@ impl Zones {
         }
     }
 
-    /// Appends to `plan` the records of all pointers that moved, each after its data are durable.
+    /// Appends to `plan` a barrier, then the records of all zones whose pointers or conditions changed since their last
+    /// records, then another barrier. So data are durable before the record of the pointer that lies behind them. If no
+    /// zone changed, appends only the first barrier.
     pub fn note_moved(&mut self, plan: &mut Plan) {
         plan.barrier();
         let moved = std::mem::take(&mut self.moved);
@@ -503,12 +597,12 @@ impl Zones {
         }
     }
 
-    /// Returns the physical sector of `lba`.
+    /// Returns the physical sector of the logical sector `lba`, which must lie within the zones. Zones do not move.
     pub fn native(&self, lba: Lba) -> Pba {
         self.places.native(lba)
     }
 
-    /// Returns the memory that the zones take now, in bytes.
+    /// Returns the bytes of memory that the zones' structures take now.
     pub fn measured_bytes(&self) -> u64 {
         self.places.measured_bytes() + self.states.measured_bytes()
     }

@@ -51,7 +51,7 @@ impl Script {
     }
 }
 
-/// Random number generator of a script: SplitMix64.
+/// Random number generator of a script: SplitMix64. The field is its state, and at first the seed.
 pub(crate) struct Dice(pub u64);
 
 impl Dice {
@@ -87,9 +87,10 @@ impl Dice {
 /// Request that has been served.
 #[derive(Clone, Copy)]
 pub(crate) struct Served {
-    /// Record of the request: its command and times.
+    /// Record of the request: its command, and its times of entry and completion.
     pub io: IoRecord,
-    /// First read or write in the plan of the request, on the platters or in flash; `None` if the plan has none.
+    /// First read or write, on the platters or in flash, of the plan with which the layer served the request; `None` if
+    /// the plan has none.
     pub step: Option<Step>,
 }
 
@@ -100,10 +101,10 @@ impl Served {
     }
 }
 
-/// Phase of background work.
+/// A phase of background work of the drive, done while no request was served.
 #[derive(Clone, Copy)]
 pub(crate) struct Background {
-    /// Time at which the phase began.
+    /// Simulated time at which the phase began.
     pub start: SimTime,
     /// First read or write of the phase, on the platters or in flash.
     pub step: Step,
@@ -111,11 +112,11 @@ pub(crate) struct Background {
 
 /// Records of a trial.
 pub(crate) struct Observed {
-    /// Requests in the order of completion.
+    /// The requests that were served, in the order of completion.
     pub served: Vec<Served>,
-    /// Background work in the order of time.
+    /// The phases of background work, in the order of time.
     pub background: Vec<Background>,
-    /// Positions of the head at the beginning of transfers.
+    /// Positions of the head at the beginning of transfers, in the order of time, thinned out.
     pub head: Vec<HeadSample>,
 }
 

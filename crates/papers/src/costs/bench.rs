@@ -20,46 +20,47 @@ const WRITE_CACHE_BYTES: u64 = 64 << 20;
 /// Limit of read-ahead in bytes: half of the volatile cache, as in the profiles of drives as sold.
 const READ_AHEAD_BYTES: u64 = WRITE_CACHE_BYTES / 2;
 
-/// Settings of a run.
+/// Settings of a run of the guide: a drive as sold, and a workload.
 #[derive(Clone, Copy)]
 pub(super) struct Case<'a> {
-    /// Drive, as `PROFILE+LAYER:key=value,…`.
+    /// Specification of the drive: `PROFILE+LAYER:key=value,…`.
     pub drive: &'a str,
-    /// Name of a built-in workload, or words that describe one.
+    /// Name of a built-in workload, or a generator's specification in fio's terms.
     pub workload: &'a str,
-    /// Whether the volatile cache is on.
+    /// Whether the drive's volatile write cache of 64 MiB is on.
     pub has_write_cache: bool,
-    /// Number of requests after the cliff at which the run ends. `None` runs the workload to its end.
+    /// Number of requests after which the run ends, counted from the cliff: the first request that waits for cleaning.
+    /// `None` runs the workload to its end.
     pub past_cliff: Option<u64>,
 }
 
-/// Time and number of the request at which the cliff was reached.
+/// The cliff of a run: the first time that a request of the host had to wait until the layer had cleaned.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Cliff {
-    /// Number of requests completed before the cliff.
+    /// Number of requests that had completed before the cliff.
     pub requests: u64,
-    /// Simulated time of the cliff.
+    /// Simulated time at which the cliff was reached.
     pub at: SimTime,
 }
 
 /// Results of a run.
 pub(super) struct Cost {
-    /// Summary, as `imbrex simulate` gives it.
+    /// Summary of the run, as `imbrex simulate` gives it for a drive.
     pub result: DriveResult,
-    /// Completions over time.
+    /// Numbers of completions and latencies over the time of the run.
     pub series: DriveSeries,
-    /// Cliff, if the run reached one.
+    /// The first time that a request had to wait for cleaning; `None` if none had to.
     pub cliff: Option<Cliff>,
-    /// Bursts of the workload, in order. A pause of a second or more separates two bursts.
+    /// The bursts of the workload, in order. A pause of a second or more separates two bursts.
     pub bursts: Vec<Burst>,
 }
 
-/// Part of a workload between two pauses.
+/// A burst: the requests of a workload between two pauses of a second or more.
 #[derive(Clone, Copy)]
 pub(super) struct Burst {
-    /// Number of requests completed before one had to wait for cleaning: all of the burst if none had to wait.
+    /// Number of requests of the burst that completed before one had to wait for cleaning: all of them if none had to.
     pub free: u64,
-    /// Whether a request of the burst had to wait for cleaning.
+    /// Whether a request of the burst had to wait until the layer had cleaned.
     pub has_waited: bool,
 }
 

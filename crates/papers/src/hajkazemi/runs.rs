@@ -32,55 +32,57 @@ const KEPT_FOLDER: &str = "IMBREX_KEPT_RUNS";
 /// Machines whose curves are kept, too (§4, figs 12 and 13).
 pub(super) const WITH_CURVES: [&str; 3] = ["w46", "w28", "w56"];
 
-/// Results of a run.
+/// Results of one run: a workload on a drive.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
-    /// Numbers of the run.
+    /// Single figures of the run.
     pub numbers: Numbers,
-    /// Curves of the run, for the machines of [`WITH_CURVES`].
+    /// Curves of the run; only for the machines of [`WITH_CURVES`], otherwise `None`.
     pub curves: Option<Curves>,
 }
 
-/// Numbers of a run.
+/// Single figures of one run of a workload on a drive.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Numbers {
-    /// Number of requests completed.
+    /// Number of requests that completed, reads and writes.
     pub requests: u64,
-    /// Number of writes among the completed requests.
+    /// Number of writes among the requests that completed.
     pub writes: u64,
-    /// Sectors written at the medium for each sector that the host wrote.
+    /// Write amplification: the ratio of sectors written to the medium to sectors that the host wrote.
     pub amplification: f64,
-    /// Operations that write at the medium, for each write of the host.
+    /// Number of write operations on the medium for each write request of the host.
     pub operations: f64,
-    /// Mean latency in milliseconds.
+    /// Mean latency of all requests, in milliseconds.
     pub mean_ms: f64,
-    /// 99th percentile of latency, in milliseconds.
+    /// 99th percentile of the latency of all requests, in milliseconds.
     pub p99_ms: f64,
-    /// 99.9th percentile of latency, in milliseconds.
+    /// 99.9th percentile of the latency of all requests, in milliseconds.
     pub p999_ms: f64,
-    /// Mean latency of writes in milliseconds.
+    /// Mean latency of writes, in milliseconds.
     pub write_mean_ms: f64,
     /// 99.9th percentile of the latency of writes, in milliseconds.
     pub write_p999_ms: f64,
-    /// Mean latency of reads in milliseconds.
+    /// Mean latency of reads, in milliseconds.
     pub read_mean_ms: f64,
-    /// Simulated time from the first request to the last completion, in seconds.
+    /// Simulated duration of the run, from the first request to the last completion, in seconds.
     pub seconds: f64,
-    /// Share of the simulated time in which the drive is busy.
+    /// Fraction (0 to 1) of the simulated duration in which the drive seeks, waits for the platter, transfers or
+    /// cleans.
     pub busy: f64,
-    /// Simulated time at which the last request entered the queue, in seconds.
+    /// Simulated time at which the last sampled request entered the drive's queue, in seconds.
     pub last_issue_seconds: f64,
-    /// Duration of the run on the wall clock, in seconds.
+    /// Duration of the simulation itself on the wall clock, in seconds.
     pub wall_seconds: f64,
 }
 
-/// Curves of a run.
+/// Curves of one run, for charts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Curves {
-    /// Histogram of the latencies of writes: (upper bound in ns, number of writes), rising.
+    /// Histogram of the latencies of writes: pairs of an upper bound in nanoseconds and a number of writes, in
+    /// ascending order of the bound.
     pub writes: Vec<(u64, u64)>,
-    /// Samples: (number of the request, time at which it entered the queue, in ns). Every drive of one workload has
-    /// samples of the same requests.
+    /// Samples of the issue of requests: pairs of the number of a request and the simulated time in nanoseconds at
+    /// which it entered the drive's queue. All drives have samples of the same requests of a workload.
     pub issues: Vec<(u64, u64)>,
 }
 

@@ -15,7 +15,7 @@ use super::workloads::{Case, MACHINES};
 /// Runs of all machines with arrivals from one source.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
-    /// Source of the arrivals.
+    /// Source of the arrival times of the requests in these runs.
     pub arrivals: Arrivals,
     runs: &'a Runs,
 }

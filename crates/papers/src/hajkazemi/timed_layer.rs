@@ -18,18 +18,18 @@ const HEAD_SAMPLES: usize = 1 << 20;
 /// Largest distance of a seek that counts as a switch: from one neighbour of a bottom track to the other.
 const SWITCH_TRACKS: u32 = 2;
 
-/// Cost of an operation.
+/// Cost of one operation of a layer, or a sum of such costs.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Cost {
-    /// Duration of the operation, in ns.
+    /// Simulated duration of the operation, in nanoseconds, as the mechanics of the simulation time it.
     pub whole_ns: u64,
-    /// Number of seeks over more than two radial tracks. Shorter ones are switches.
+    /// Number of seeks: moves of the head over more than two radial tracks.
     pub seeks: u64,
-    /// Time of these seeks by eq. 1, in ns.
+    /// Time of these seeks by eq. 1 of the paper, in nanoseconds.
     pub seek_ns: u64,
-    /// Number of switches: moves over one or two radial tracks.
+    /// Number of switches: moves of the head over one or two radial tracks.
     pub switches: u64,
-    /// Time of the switches by eq. 1, in ns.
+    /// Time of the switches by eq. 1 of the paper, in nanoseconds.
     pub switch_ns: u64,
 }
 
@@ -49,7 +49,7 @@ impl std::ops::Add for Cost {
 
 /// A layer, and the timing of the mechanics below it.
 pub(super) struct TimedLayer {
-    /// Disk below the layer.
+    /// The disk below the layer: its geometry and mechanics.
     pub disk: SharedDisk,
     layer: Box<dyn Layer>,
     /// Layer on the same disk that moves no track: its map gives the home of every LBA.

@@ -21,12 +21,12 @@ const SAMPLE_FOLDER: &str = "../shared/traces";
 /// Seed of every stand-in.
 const SEED: u64 = 1;
 
-/// Workload: a machine's stand-in or a real trace.
+/// A workload: the synthetic stand-in for the trace of a machine of the paper, or a real trace.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Case {
-    /// Name of the machine in the paper, or file of a real trace.
+    /// Name of the machine in the paper, such as `w46`, or the file name of a real trace.
     pub name: &'static str,
-    /// Options of the stand-in, ignored for a real trace.
+    /// Options of the synthetic stand-in, such as its source of arrival times; ignored for a real trace.
     pub choices: Choices,
 }
 

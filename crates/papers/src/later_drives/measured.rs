@@ -1,18 +1,19 @@
 //! Published measurements of two later drives.
 
-/// Measurements of a drive.
+/// Published measurements of a real drive.
 pub(super) struct LaterDrive {
-    /// Profile of the drive.
+    /// Name of the profile that models the drive.
     pub profile: &'static str,
-    /// Size of the cache, in GiB.
+    /// Size of the drive's persistent cache, in GiB.
     pub cache_gib: u64,
-    /// Effective size of the cache: (size of a write in KiB, GiB written until a write stalls).
+    /// Effective size of the cache by write size: pairs of the size of a write in KiB and the GiB written until a write
+    /// stalls.
     pub effective_gib: &'static [(u64, f64)],
-    /// Hours without requests before the drive begins to clean.
+    /// Number of hours without requests after which the drive begins to clean its cache.
     pub idle_hours: u64,
-    /// Hours that the drive needs to drain a full cache.
+    /// Number of hours that the drive needs to empty a full cache.
     pub drain_hours: f64,
-    /// Rate of random writes into the cache, in MB/s.
+    /// Throughput of random writes into the cache, in MB/s (10⁶ bytes a second).
     pub megabytes_per_second: f64,
 }
 

@@ -14,14 +14,15 @@ pub(super) const MIB_SECTORS: u64 = 2048;
 /// Number of commands outstanding: the depth of the drive's queue.
 const DEPTH: u32 = 31;
 
-/// Measurements of a run.
+/// Measurements of a run of scattered writes.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// Time at which the last write completed.
+    /// Simulated time at which the last write completed.
     pub written: SimTime,
-    /// Number of cache sectors that cleaning freed for each write, in the order of service.
+    /// For each host request in the order of service, the number of cache sectors that cleaning freed while the request
+    /// was served.
     pub freed_sectors: Vec<u64>,
-    /// Start times of the first and of the last phase of cleaning in idle time.
+    /// Simulated start times of the first and of the last phase of background work; `None` if there was none.
     pub background: Option<(SimTime, SimTime)>,
 }
 

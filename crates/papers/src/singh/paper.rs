@@ -1,14 +1,14 @@
 //! Tables 5.1 and 5.2 of the paper, as printed.
 
-/// Column of a table.
+/// One column of a table of Singh 2014: the result for one allocation algorithm.
 pub(super) struct Column {
-    /// Name of the allocation algorithm.
+    /// Name of the allocation algorithm, such as `best` for best fit.
     pub fit: &'static str,
-    /// Over-allocation, in percent of 262,144 blocks.
+    /// Over-allocation of the disk, in percent of the 262,144 blocks (of 4 KiB) of data.
     pub extra_percent: u64,
-    /// Number of blocks of the disk.
+    /// Size of the disk in blocks of 4 KiB.
     pub blocks: u64,
-    /// Number of unusable blocks.
+    /// Number of blocks of 4 KiB that the file system cannot use.
     pub unusable: u64,
 }
 

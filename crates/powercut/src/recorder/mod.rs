@@ -37,27 +37,29 @@ use sys::{Report, Tid};
 
 use crate::log::Log;
 
-/// Actions of the recorder beside observing.
+/// Ways in which the recorder interferes with the recorded program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Number of the file sync, counted from 1, that fails with `EIO` and makes nothing durable.
+    /// Number of the sync of files, counted from 1 over the whole program, that fails with `EIO` and makes nothing
+    /// durable. `None`: no sync fails.
     pub failing_sync: Option<u64>,
-    /// Whether syncs return success without being run. This is faster, and the program sees no difference.
+    /// Whether syncs return success at once without being executed. This is faster, and the program sees no difference.
     pub answers_syncs: bool,
 }
 
-/// The recording of a program until its end.
+/// The complete recording of a program that has ended.
 #[derive(Debug)]
 pub struct Recording {
-    /// The program's log.
+    /// The program's changes to the files, its syncs and its sends, in order.
     pub log: Log,
-    /// Exit status of the program.
+    /// Exit status of the program: its exit code, or the signal that killed it.
     pub status: ExitStatus,
-    /// Number of refused `io_uring_setup` and `io_setup` calls.
+    /// Number of `io_uring_setup` and `io_setup` calls that failed with `ENOSYS`, because the recorder cannot follow
+    /// such I/O.
     pub refused: u64,
 }
 
-/// A program that is being recorded.
+/// A program that is being recorded. Dropping the recorder kills the program.
 pub struct Recorder {
     pid: Tid,
     log: Arc<Mutex<Log>>,
@@ -65,11 +67,11 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts `command` and records its changes to the files below `folder`. No other process may change these files
-    /// meanwhile.
+    /// Starts `command` under ptrace and records its changes to the files in `folder` and its subfolders. No other
+    /// process may change these files meanwhile.
     ///
     /// # Errors
-    /// The program does not start, or this system does not permit tracing.
+    /// The folder cannot be read, the program does not start, or this system does not permit tracing.
     pub fn start(command: Command, folder: &Path, options: Options) -> io::Result<Recorder> {
         let log = Arc::new(Mutex::new(Log::default()));
         let folder = Folder::open(folder, Arc::clone(&log))?;
@@ -90,27 +92,28 @@ impl Recorder {
         Ok(Recorder { pid, log, thread: Some(thread) })
     }
 
-    /// Returns the number of events so far.
+    /// Returns the number of events recorded so far.
     pub fn position(&self) -> usize {
         self.log.lock().expect("no thread panics while it holds the log").entries.len()
     }
 
-    /// Sends the program a signal.
+    /// Sends the signal of this number to the program. Does nothing if the program has ended.
     pub fn signal(&self, signal: i32) {
         if !self.has_ended() {
             sys::kill(self.pid, signal);
         }
     }
 
-    /// Returns whether the program has ended.
+    /// Returns whether the program has ended and its recording is complete or has failed.
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits for the program's end and returns the recording.
+    /// Waits until the program ends by itself, and returns the recording.
     ///
     /// # Errors
-    /// The recording is not complete: the program did something that the recorder cannot follow.
+    /// The recording is not complete: the program did something that the recorder cannot follow, or the files differ
+    /// from the log.
     pub fn finish(mut self) -> io::Result<Recording> {
         let thread = self.thread.take().expect("it is finished once");
         thread.join().expect("the tracer reports its errors")
@@ -127,7 +130,8 @@ impl Drop for Recorder {
     }
 }
 
-/// Returns whether programs can be recorded on this system. Prints the reason if not.
+/// Returns whether programs can be recorded on this system, which is tried once. Prints the reason to standard error if
+/// not.
 pub fn is_available() -> bool {
     static REASON: OnceLock<Option<String>> = OnceLock::new();
     let reason = REASON.get_or_init(|| {

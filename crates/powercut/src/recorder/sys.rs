@@ -42,7 +42,8 @@ pub(super) fn trace(command: &mut Command, mut filter: Vec<libc::sock_filter>) {
 /// Asks, in the child, for tracing by the parent's thread, and installs the filter.
 fn be_traced(filter: &mut [libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: the calls read `program` and the filter behind it, which outlive them; all are allowed between fork and exec.
+    // SAFETY: the calls read `program` and the filter behind it, which outlive them; all are allowed between fork and
+    // exec.
     unsafe {
         outcome(libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0))?;
         outcome(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;

@@ -17,7 +17,7 @@ const MULTIPLE: f64 = 0.04;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub bytes: u64,
-    /// Number of bands that were seen to leave the cache.
+    /// Number of whole bands that were seen to leave the cache at this place.
     pub bands: usize,
 }
 

@@ -4,29 +4,31 @@ use crate::bench::Bench;
 use crate::target::TargetError;
 use crate::verdict::Verdict;
 
-/// An experiment, as the registry lists it.
+/// An experiment of the probe, as the registry lists it: one or more tests of Aghayev 2015, or one of our own.
 pub struct Experiment {
-    /// Name, for `--test`.
+    /// Name of the experiment, by which `--test` chooses it.
     pub name: &'static str,
-    /// The question that the experiment answers.
+    /// The question about the drive that the experiment answers.
     pub question: &'static str,
-    /// Number of the test in Aghayev 2015 §4, if it is one of those.
+    /// Source of the experiment, such as the numbers of its tests in Aghayev 2015 §4.
     pub source: &'static str,
-    /// Whether the experiment writes.
+    /// Whether the experiment writes to the drive, which destroys data.
     pub writes: bool,
-    /// Names of the experiments whose results it needs.
+    /// Names of the experiments whose results this one needs. They run first, unless they are left out.
     pub needs: &'static [&'static str],
-    /// Names of the properties that it may find.
+    /// Names of the properties that the experiment may add to the verdict.
     pub properties: &'static [&'static str],
-    /// Estimated duration on a real drive, seconds. With a time budget, the experiment with most properties per second
-    /// goes first.
+    /// Estimated duration on a real drive, in seconds. With a time budget, the experiment with most properties per
+    /// second of this estimate runs first.
     pub about_s: u32,
-    /// Returns the reason why the experiment would tell nothing about this drive, or `None` if it would tell something.
+    /// Function that returns the reason why the experiment would find nothing, given the properties known so far;
+    /// `None` if it should run.
     pub skip_reason: fn(&Verdict) -> Option<&'static str>,
-    /// Returns the name of another experiment that should run first, given the known properties, if that one is to run
-    /// at all.
+    /// Function that returns the name of another experiment that should run before this one, given the properties known
+    /// so far; `None` for no such wish. It has no effect if the other one will not run.
     pub run_after: fn(&Verdict) -> Option<&'static str>,
-    /// Runs the experiment.
+    /// Function that runs the experiment and adds its results to the verdict. An error ends the experiment; results
+    /// added before remain.
     pub run: fn(&mut Bench<'_>) -> Result<(), TargetError>,
 }
 

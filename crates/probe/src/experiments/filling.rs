@@ -17,11 +17,12 @@ pub(super) enum Spread {
 /// Results of filling the cache.
 #[derive(Debug, Default)]
 pub(super) struct Filled {
-    /// Number of writes before the cache was full; `None` if it never was.
+    /// Number of writes that were answered before a write had to wait because the cache was full; `None` if the cache
+    /// never was.
     pub count: Option<u64>,
-    /// Latencies of the first writes, nanoseconds, in the order of completion.
+    /// Latencies of the first 65,536 writes, in nanoseconds, in the order of completion.
     pub latencies: Vec<u64>,
-    /// Median number of writes that were answered together.
+    /// Median number of writes that the drive answered together, that is, less than half a rotation apart.
     pub at_once: usize,
     /// Estimated number of parts of the cache. A part is a set or a log that is cleaned by itself; a write that finds
     /// its part full stalls. So the estimate is the number of stalls near write number `count`. 0 if the cache was not
@@ -32,7 +33,8 @@ pub(super) struct Filled {
     /// unequal that the first are full again before the last. It is no guess if each of many sets was full once, unless
     /// they may also be such logs.
     pub is_spread: bool,
-    /// The longest stalls: the number of writes before each, and its duration in nanoseconds.
+    /// The stalls, which are the longest waits for an answer: pairs of the number of writes before the stall and its
+    /// duration in nanoseconds.
     pub stalls: Vec<(u64, u64)>,
 }
 

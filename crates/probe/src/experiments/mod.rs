@@ -20,7 +20,7 @@ mod zones;
 
 pub use experiment::Experiment;
 
-/// Returns every experiment.
+/// Returns all experiments of the probe, in the order in which they run without a time budget.
 pub fn all() -> &'static [&'static Experiment] {
     &[
         &rotation::EXPERIMENT,
@@ -37,7 +37,8 @@ pub fn all() -> &'static [&'static Experiment] {
     ]
 }
 
-/// Returns the named experiments and those that they need; all experiments if none is named.
+/// Returns the experiments called `names`, and those whose results they need, directly or indirectly, in the order of
+/// [`all`]. Returns all experiments if `names` is empty. Unknown names are ignored.
 pub fn chosen(names: &[String]) -> Vec<&'static Experiment> {
     let mut wanted: Vec<&str> = names.iter().map(String::as_str).collect();
     for experiment in all().iter().rev() {

@@ -52,7 +52,7 @@ pub(super) struct Full {
 pub(super) struct Watch {
     limit: u64,
     certain: u64,
-    /// Number of writes seen.
+    /// Number of writes whose answers were seen so far.
     pub count: u64,
     last_end: u64,
     /// First times between answers, from which the usual one is computed.
@@ -60,7 +60,8 @@ pub(super) struct Watch {
     usual: u64,
     longest: u64,
     candidate: Option<(u64, u64)>,
-    /// Stalls: the number of writes before each, and its duration in nanoseconds.
+    /// The stalls seen so far, in order: pairs of the number of writes before the stall and its duration in
+    /// nanoseconds.
     pub stalls: Vec<(u64, u64)>,
 }
 

@@ -20,7 +20,8 @@ use imbrex_safety::{Survey, open_for_writing};
 /// Unit of access to a plain file, bytes: every file system accepts it.
 const FILE_SECTOR_BYTES: u32 = 4096;
 
-/// A block device or a plain file.
+/// A block device or a plain file as a target in real time, accessed directly (`O_DIRECT`) with io_uring. Each write is
+/// durable when it is answered.
 pub struct Block {
     ring: Ring,
     /// Descriptor of the same open file as the ring's, for queries about users and contents.
@@ -31,16 +32,21 @@ pub struct Block {
     settings: Settings,
 }
 
-/// How to open a target.
+/// Options for opening a block device or a file as a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// Whether tests will write: a block device is then opened exclusively (`O_EXCL`), and opening fails if the device
-    /// is in use.
+    /// Whether operations will write. Then the target is opened for writing. A block device is opened exclusively
+    /// (`O_EXCL`), which fails if the device is in use.
     pub may_write: bool,
 }
 
 impl Block {
-    /// Opens the device or file `path`.
+    /// Opens the block device or plain file at `path` as a target.
+    ///
+    /// # Errors
+    ///
+    /// [`TargetError::Refused`] if the device is in use. [`TargetError::Failed`] if `path` is neither a block device
+    /// nor a file, cannot be opened with direct access, or the kernel permits no io_uring.
     pub fn open(path: &Path, access: Access) -> Result<Block, TargetError> {
         let place = path.display().to_string();
         let failed = |reason: String| TargetError::failed(place.clone(), reason);
@@ -73,23 +79,32 @@ impl Block {
         })
     }
 
-    /// Surveys the users and the contents of the target, through the descriptor by which the tests write.
+    /// Surveys the target before it is written: its users, and the signatures and data on it. Uses the same open file
+    /// as the operations.
+    ///
+    /// # Errors
+    ///
+    /// The target cannot be read or examined.
     pub fn survey(&self) -> io::Result<Survey> {
         Survey::of(&self.about.name, &self.file)
     }
 
-    /// Returns who else uses the target, one clause for each.
+    /// Returns the uses of the target by others, one clause each, such as a mount; empty if there are none.
+    ///
+    /// # Errors
+    ///
+    /// The uses cannot be found out.
     pub fn users(&self) -> io::Result<Vec<String>> {
         imbrex_safety::usage::users(&self.file, &[])
     }
 
-    /// Returns the block device, or nothing for a plain file.
+    /// Returns the block device of the target; `None` for a plain file.
     pub fn device(&self) -> Option<&Device> {
         self.device.as_ref()
     }
 
-    /// Switches read-ahead and the write cache off, until the target is dropped. Settings that cannot be changed stay
-    /// as they are.
+    /// Switches the kernel's read-ahead and the drive's volatile write cache off, until the target is dropped. Settings
+    /// that cannot be changed stay as they are. Has no effect on a plain file.
     pub fn quieten(&mut self) {
         let Some(device) = &self.device else { return };
         let whole: PathBuf = device.whole_folder();

@@ -104,7 +104,8 @@ impl Machine for Emulated {
     }
 }
 
-/// An emulated drive in a file.
+/// The image file of an emulated drive as a target in virtual time. The drive's volatile cache and look-ahead are off
+/// while it is open.
 pub struct Image {
     drive: VirtualTime<Emulated>,
     about: About,
@@ -112,14 +113,19 @@ pub struct Image {
 }
 
 impl Image {
-    /// Returns whether the file `path` begins like an image.
+    /// Returns whether the file at `path` begins with the magic number of an image. Returns false if the file cannot be
+    /// read.
     pub fn is_one(path: &Path) -> bool {
         let mut magic = [0; imbrex_device::image::MAGIC.len()];
         let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut magic));
         read.is_ok() && magic == imbrex_device::image::MAGIC
     }
 
-    /// Opens the image `path`.
+    /// Opens the image file at `path` as a target. Without `may_write`, the file is not changed.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened, is in use, or is not a valid image.
     pub fn open(path: &Path, may_write: bool) -> Result<Image, TargetError> {
         let opened =
             if may_write { EmulatedDrive::open_file(path, false) } else { EmulatedDrive::open_file_to_look(path) };
@@ -137,12 +143,16 @@ impl Image {
         Ok(Image { drive: VirtualTime::new(machine), about, is_writable: may_write })
     }
 
-    /// Returns whether the drive is host-managed, so that the host must follow rules when it writes.
+    /// Returns whether the drive is a host-managed zoned one, which must be written at the write pointers of its zones.
     pub fn is_host_managed(&self) -> bool {
         self.emulated().drive().layer.is_host_managed()
     }
 
-    /// Surveys the contents of the drive.
+    /// Surveys the contents of the emulated drive before it is written: the signatures and data on it.
+    ///
+    /// # Errors
+    ///
+    /// The image cannot be read.
     pub fn survey(&mut self) -> std::io::Result<Survey> {
         self.drive.machine.drive.survey(&self.about.name)
     }

@@ -117,7 +117,8 @@ struct Connection {
     message: Vec<u8>,
 }
 
-/// A drive behind an NBD server.
+/// The export of an NBD server as a target in real time. Writes are durable when they are answered, if the server
+/// supports FUA.
 pub struct Nbd {
     connection: Connection,
     about: About,
@@ -126,12 +127,21 @@ pub struct Nbd {
 }
 
 impl Nbd {
-    /// Checks whether `url` is the address of an NBD export; the error describes the expected form.
+    /// Checks that `url` has the form of an NBD address, without connecting.
+    ///
+    /// # Errors
+    ///
+    /// A message that describes the expected form, `nbd://HOST[:PORT]/EXPORT` or `nbd+unix:///EXPORT?socket=PATH`.
     pub fn check_url(url: &str) -> Result<(), String> {
         NbdUrl::parse(url).map(drop)
     }
 
-    /// Connects to the server that `url` names.
+    /// Connects to the NBD export at `url`, and performs the handshake.
+    ///
+    /// # Errors
+    ///
+    /// The address is malformed, the server cannot be reached, does not answer the handshake within 10 s, or refuses
+    /// the export.
     pub fn connect(url: &str) -> Result<Nbd, TargetError> {
         let failed = |reason: String| TargetError::failed(url, reason);
         let parsed = NbdUrl::parse(url).map_err(failed)?;
@@ -144,7 +154,7 @@ impl Nbd {
         Ok(Nbd { connection, about, export, time: RealTime::new() })
     }
 
-    /// Returns whether the export is read-only.
+    /// Returns whether the server offers the export read-only.
     pub fn is_read_only(&self) -> bool {
         self.export.is_read_only
     }

@@ -12,11 +12,11 @@ use crate::target::{Direction, Done, Next, OPERATION_BYTES_MAX, Operation, Targe
 
 /// An answered operation.
 pub(super) struct Answer {
-    /// Slot under which the operation was submitted.
+    /// Slot number under which the answered operation was submitted.
     pub slot: usize,
-    /// Time at which the answer arrived.
+    /// Wall-clock time at which the answer arrived.
     pub at: Instant,
-    /// Whether the operation succeeded.
+    /// `Ok` if the operation succeeded, otherwise its error.
     pub outcome: io::Result<()>,
 }
 
@@ -132,8 +132,8 @@ fn failed(place: &str, operation: &Operation, error: &io::Error) -> TargetError 
 mod tests {
     use super::*;
 
-    /// A channel that answers the latest operation first, and fails the one at byte offset `self.1`. It refuses the operation at byte
-    /// offset [`REFUSED`].
+    /// A channel that answers the latest operation first, and fails the one at byte offset `self.1`. It refuses the
+    /// operation at byte offset [`REFUSED`].
     struct Stack(Vec<(usize, u64)>, u64, usize);
 
     const REFUSED: u64 = 1 << 40;

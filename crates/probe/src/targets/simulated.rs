@@ -51,14 +51,15 @@ impl Machine for Engine<Inbox, Completions> {
     }
 }
 
-/// A simulated drive.
+/// A simulated drive as a target in virtual time. It stores no data, and its volatile write cache and look-ahead are
+/// off.
 pub struct Simulated {
     drive: VirtualTime<Engine<Inbox, Completions>>,
     about: About,
 }
 
 impl Simulated {
-    /// Returns a target that simulates `drive` from its initial state.
+    /// Returns a target that simulates `drive`, from its initial state and time 0.
     pub fn new(drive: Drive) -> Simulated {
         let options = Options {
             write_cache_bytes: 0,

@@ -17,11 +17,11 @@ pub(super) const HEAD_SAMPLES: usize = 4096;
 
 /// A completed operation of an emulated drive.
 pub(super) struct Finished {
-    /// Number of the operation, which [`Machine::submit`] returned.
+    /// Number that [`Machine::submit`] returned for the operation.
     pub number: u64,
-    /// Time at which the operation entered the drive, nanoseconds.
+    /// Time at which the operation entered the drive, in nanoseconds of its clock.
     pub begin_ns: u64,
-    /// Time of completion, nanoseconds.
+    /// Time at which the operation completed, in nanoseconds of the drive's clock.
     pub end_ns: u64,
 }
 

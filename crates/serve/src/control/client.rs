@@ -10,30 +10,35 @@ use serde_json::Value;
 /// Maximum length of an answer's line, in bytes.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
-/// The reason why there is no answer.
+/// The reason why a request to a control socket has no successful answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// No server listens.
+    /// The connection to the control socket failed, for example because no server listens there.
     #[error("no server answers at the control socket: {0}")]
     Unreachable(io::Error),
-    /// The server ended or disconnected before it answered.
+    /// The connection ended or timed out before a whole line of answer arrived, or the line is longer than 1 MiB.
     #[error("the server ended before it answered")]
     Broken,
-    /// The answer is not one of this protocol.
+    /// The answer is not JSON, or has no Boolean `ok`, so the program at the socket does not speak this protocol.
     #[error("the program at the control socket does not speak the protocol of imbrex")]
     Foreign,
-    /// The server refused the request.
+    /// The server refused or could not carry out the request.
     #[error("{message}")]
     Refused {
-        /// One of the codes in `docs/serve.md`.
+        /// Code of the refusal in the answer, one of those in `docs/serve.md`; empty if the answer has none.
         code: String,
-        /// Message for people.
+        /// Message for people, as the server sent it; empty if the answer has none.
         message: String,
     },
 }
 
-/// Sends `request` to the control socket at `path` and returns the answer. Waits for the answer for at most `patience`;
-/// without `patience`, waits without a limit.
+/// Sends `request` to the control socket at `path` as one line of JSON, and returns the answer, an object whose `ok` is
+/// true. Each read of the answer waits for at most `patience`; with `None` there is no limit.
+///
+/// # Errors
+///
+/// No server can be reached, the connection ends before the answer, the answer is not one of this protocol, or the
+/// server refuses the request.
 pub fn ask(path: &Path, request: &Value, patience: Option<Duration>) -> Result<Value, AskError> {
     let mut stream = UnixStream::connect(path).map_err(AskError::Unreachable)?;
     stream.set_read_timeout(patience).map_err(AskError::Unreachable)?;

@@ -32,39 +32,43 @@ use serde_json::{Map, Value, json};
 use crate::observe::Observed;
 use crate::socket::Socket;
 
-/// Name and version of the protocol.
+/// Name and version of the control protocol: the value of `schema` in every answer. A request may leave `schema` out,
+/// but another value is refused.
 pub const SCHEMA: &str = "imbrex.control/1";
-/// Maximum number of connections.
+/// Maximum number of simultaneous connections to a control socket. The server refuses each further one with the code
+/// `busy`.
 pub const CONNECTIONS_MAX: usize = 16;
-/// Maximum length of a request's line, in bytes.
+/// Maximum length of the line of a request in bytes, without its newline. A longer request is refused with the code
+/// `too-long`.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
-/// Time for a line to arrive.
+/// Time in which the whole line of a request must arrive, counted from the start of the connection. Then the request is
+/// refused with the code `late`.
 pub const LINE_TIME: Duration = Duration::from_secs(5);
-/// Time for an answer to be taken.
+/// Time for which a write of an answer waits for the client to read. Then the server closes the connection.
 pub const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Interval at which new connections are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A kind of request.
+/// A kind of request that the control socket answers, with the function that carries it out.
 pub struct Verb {
-    /// Name of the verb.
+    /// Name of the kind of request: the value of `verb` in a request.
     pub name: &'static str,
-    /// Description of the verb, in a line.
+    /// One-line description of the kind of request, for people.
     pub summary: &'static str,
     /// Keys that a request of this verb may have besides `verb` and `schema`.
     keys: &'static [&'static str],
     perform: fn(&Served, &Value, &UnixStream) -> Result<Value, Refusal>,
 }
 
-/// All verbs.
+/// All kinds of requests that the control socket answers, sorted by name.
 pub static VERBS: [Verb; 3] = [shutdown::VERB, snapshot::VERB, stats::VERB];
 
-/// The reason why a request was not carried out.
+/// The error in an answer: the reason why a request was not carried out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// One of the codes in `docs/serve.md`.
+    /// Code of the reason for programs, one of those in `docs/serve.md`.
     pub code: &'static str,
-    /// Message for people.
+    /// Explanation of the reason for people.
     pub message: String,
 }
 
@@ -90,7 +94,8 @@ struct State {
     snapshot: Option<(u64, u64)>,
 }
 
-/// The drive and the server that the control socket controls.
+/// The drive that a control socket reports on, its phase (serving, ending, ended), and the function that makes the
+/// server end.
 pub struct Served {
     observed: Observed,
     request_end: Box<dyn Fn() + Send + Sync>,
@@ -99,7 +104,8 @@ pub struct Served {
 }
 
 impl Served {
-    /// Creates the state for the drive in `observed`; `request_end` makes the server end.
+    /// Creates the state for the drive in `observed`. A `shutdown` request calls `request_end`, which must make the
+    /// server end and must not wait for that end.
     pub fn new(observed: Observed, request_end: impl Fn() + Send + Sync + 'static) -> Served {
         let state = Mutex::new(State { phase: Phase::Serving, snapshot: None });
         Served { observed, request_end: Box::new(request_end), state, changed: Condvar::new() }
@@ -125,14 +131,18 @@ impl Served {
     }
 }
 
-/// A running control socket.
+/// A control socket that is being served by a thread.
 pub struct Control {
     served: Arc<Served>,
     thread: JoinHandle<()>,
 }
 
 impl Control {
-    /// Starts to answer requests at `socket`.
+    /// Starts a thread that answers requests at `socket`, each connection in a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be made non-blocking, or the thread cannot be started.
     pub fn start(socket: Socket, served: Served) -> io::Result<Control> {
         socket.set_nonblocking(true)?;
         let served = Arc::new(served);
@@ -141,14 +151,20 @@ impl Control {
         Ok(Control { served, thread })
     }
 
-    /// Prepares for the end of the drive: ends a snapshot that is being taken, and refuses others.
+    /// Prepares for the end of the drive: refuses new snapshots, interrupts a snapshot in progress, and waits until it
+    /// has ended. Other requests are still answered.
     pub fn begin_end(&self) {
         self.served.set_phase(Phase::Ending);
         drop(self.served.wait_until(|state| state.snapshot.is_none()));
     }
 
-    /// Answers the requests that wait for the end, and removes the socket. `outcome` says whether the drive was closed,
-    /// or why not.
+    /// Ends the control socket: answers the `shutdown` requests that wait, waits until all connections have ended, and
+    /// removes the socket. `outcome` is `Ok` if the drive was closed, and otherwise the reason why not, which the
+    /// waiting clients receive.
+    ///
+    /// # Panics
+    ///
+    /// If the thread that accepts connections panicked.
     pub fn end(self, outcome: Result<(), String>) {
         self.served.set_phase(Phase::Ended(outcome));
         self.thread.join().expect("a thread that only takes connections does not panic");

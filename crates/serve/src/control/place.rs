@@ -51,7 +51,13 @@ fn entry(identity: &FileIdentity) -> PathBuf {
     folder().join(format!("control-{:x}-{}", identity.device, identity.inode))
 }
 
-/// Returns the path of the control socket of the server that has the image open. It may not exist.
+/// Returns the path at which clients find the control socket of the server of an image. The path follows from the
+/// device and inode number of the image's file. Whether a file exists there is not checked.
+///
+/// # Errors
+///
+/// `PermissionDenied` if the folder of the sockets belongs to another user, can be written to by others, or is no
+/// folder. Other errors if it cannot be examined; a missing folder is no error.
 pub fn of_image(identity: &FileIdentity) -> io::Result<PathBuf> {
     let entry = entry(identity);
     match check_folder(&folder()) {
@@ -60,7 +66,8 @@ pub fn of_image(identity: &FileIdentity) -> io::Result<PathBuf> {
     }
 }
 
-/// A link from the entry of an image to a socket elsewhere. Dropping it removes the link.
+/// A symbolic link to a control socket, at the path where clients look for the socket of an image. Dropping this value
+/// removes the link, unless another file has replaced it.
 #[derive(Debug)]
 pub struct Link {
     entry: PathBuf,
@@ -76,7 +83,8 @@ impl Drop for Link {
     }
 }
 
-/// Prepares the folder, and removes an old entry, for an image that this process has locked. Returns the path of the entry.
+/// Prepares the folder, and removes an old entry, for an image that this process has locked. Returns the path of the
+/// entry.
 fn prepare(identity: &FileIdentity) -> io::Result<PathBuf> {
     let folder = folder();
     match DirBuilder::new().mode(0o700).create(&folder) {
@@ -91,7 +99,8 @@ fn prepare(identity: &FileIdentity) -> io::Result<PathBuf> {
     }
 }
 
-/// Removes entries that killed servers left in the folder. Recent entries are kept: their servers may be about to listen.
+/// Removes entries that killed servers left in the folder. Recent entries are kept: their servers may be about to
+/// listen.
 fn remove_dead(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
@@ -104,12 +113,25 @@ fn remove_dead(folder: &Path) {
     }
 }
 
-/// Listens at the entry of an image that this process has locked.
+/// Listens at the path where clients look for the control socket of an image ([`of_image`]). Only the user and root can
+/// connect. The caller has locked the image, so a file that is there already is one of a dead server, and is removed.
+///
+/// # Errors
+///
+/// The folder of the sockets cannot be created or is not private to the user, the old file cannot be removed, or the
+/// socket cannot be created.
 pub fn bind(identity: &FileIdentity) -> io::Result<Socket> {
     Socket::bind(&prepare(identity)?, Access::Owner)
 }
 
-/// Makes the entry of an image, which this process has locked, a link to `socket`.
+/// Creates a symbolic link to `socket`, at the path where clients look for the control socket of an image
+/// ([`of_image`]). The caller has locked the image, so a file that is there already is one of a dead server, and is
+/// removed.
+///
+/// # Errors
+///
+/// The folder of the sockets cannot be created or is not private to the user, the old file cannot be removed, or the
+/// link cannot be created.
 pub fn link(identity: &FileIdentity, socket: &Path) -> io::Result<Link> {
     let (entry, socket) = (prepare(identity)?, std::path::absolute(socket)?);
     std::os::unix::fs::symlink(&socket, &entry)?;

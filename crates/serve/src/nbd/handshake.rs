@@ -22,38 +22,46 @@ const OPTION_BYTES_READ_PAST: u32 = 16 << 20;
 /// Maximum number of options that a client may send: an honest one needs a dozen.
 const OPTIONS_MAX: usize = 1000;
 
-/// The result of the option negotiation.
+/// The features that a client has chosen during the option negotiation, which hold for its requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Session {
-    /// Whether reads are answered with structured replies.
+    /// Whether the client chose structured replies, in which the server then answers reads, BLOCK_STATUS and errors.
     pub structured: bool,
-    /// Whether the client chose the metadata context `base:allocation`.
+    /// Whether the client chose the metadata context `base:allocation`, which BLOCK_STATUS requires.
     pub allocation: bool,
 }
 
-/// The way in which the options ended.
+/// The outcome of the option negotiation of the NBD handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// Requests follow.
+    /// The client chose the export with these features. Requests follow.
     Go(Session),
-    /// TLS begins; within it the options are negotiated anew.
+    /// The client asked for TLS, and the server agreed. The TLS handshake follows, and then the options are negotiated
+    /// anew.
     StartTls,
-    /// The connection ends.
+    /// The server closes the connection: the client aborted, named an unknown export, or broke the protocol.
     Closed,
 }
 
-/// Whether TLS is available, in use, or neither.
+/// The state of TLS during the option negotiation of one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tls {
-    /// The server has no certificate.
+    /// The server has no certificate, so it refuses TLS.
     None,
-    /// The client must start TLS before any other option.
+    /// The server has a certificate, and TLS is not in use yet. The client must start TLS before any other option
+    /// except ABORT.
     Required,
-    /// TLS is in use.
+    /// TLS is in use on this connection.
     On,
 }
 
-/// Sends the greeting. Returns whether the client wants no zeroes, or `None` if it cannot speak the fixed newstyle protocol.
+/// Sends the server's NBD greeting, and reads the client's flags. Returns whether the client wants the 124 reserved
+/// zero bytes after EXPORT_NAME left out (`NO_ZEROES`). Returns `None` if the client does not speak the fixed newstyle
+/// protocol or sets unknown flags; the connection must then be closed.
+///
+/// # Errors
+///
+/// The stream fails or ends before the flags.
 pub fn greet(stream: &mut (impl Read + Write)) -> io::Result<Option<bool>> {
     let mut greeting = Vec::with_capacity(18);
     greeting.extend_from_slice(&INIT_MAGIC.to_be_bytes());
@@ -69,7 +77,13 @@ pub fn greet(stream: &mut (impl Read + Write)) -> io::Result<Option<bool>> {
     Ok(Some(flags & u32::from(handshake_flag::NO_ZEROES) != 0))
 }
 
-/// Reads and answers options until one ends the negotiation.
+/// Reads and answers options of the NBD handshake until one ends the negotiation. `facts` describe the only export,
+/// which is known by the empty name and by the drive's label. `no_zeroes` is the result of [`greet`]. A client that
+/// breaks the protocol, or sends more than 1000 options, ends it with [`Ended::Closed`].
+///
+/// # Errors
+///
+/// The stream fails or ends within the negotiation.
 pub fn options(stream: &mut (impl Read + Write), facts: &Facts, no_zeroes: bool, tls: Tls) -> io::Result<Ended> {
     let mut session = Session::default();
     for _ in 0..OPTIONS_MAX {
@@ -157,7 +171,8 @@ fn is_export(name: &[u8], facts: &Facts) -> bool {
     name.is_empty() || name == facts.label.as_bytes()
 }
 
-/// Returns the flags that describe the drive's abilities.
+/// Returns the NBD transmission flags of the drive: the commands and features that the export supports. A read-only
+/// drive has `READ_ONLY`, and no trims or zeroes.
 pub fn transmission_flags(facts: &Facts) -> u16 {
     let always = flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA | flag::ROTATIONAL | flag::SEND_DF;
     // One drive and one volatile cache serve all connections: a flush on any connection covers the answered writes of all.

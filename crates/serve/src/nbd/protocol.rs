@@ -4,7 +4,8 @@ use imbrex_device::DeviceError;
 
 pub use imbrex_nbd::*;
 
-/// Returns the protocol's error number for an error of the drive.
+/// Returns the NBD error number for an error of the drive: ENOSPC for a range past the end or a full disk of the host,
+/// EPERM for a change of a read-only drive, EINVAL for a refused request, and EIO for all others.
 pub fn errno_of(error: &DeviceError) -> u32 {
     match error {
         DeviceError::Medium { cause, .. } if cause.kind() == std::io::ErrorKind::StorageFull => errno::ENOSPC,

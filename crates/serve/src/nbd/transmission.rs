@@ -16,7 +16,13 @@ use crate::drive_server::DriveServer;
 use crate::limits::Limits;
 use crate::payload::Account;
 
-/// Serves one connection until it ends; `account` is the client's.
+/// Serves the requests of one NBD connection after its handshake, until the client disconnects, breaks the protocol or
+/// is cut off. Requests are read from `reader`, and replies are written to `writer`. The memory of payloads is taken
+/// from `account`, which is the client's.
+///
+/// # Errors
+///
+/// `reader` or `writer` failed, or the client was cut off while it waited for memory.
 pub fn run(
     front: &Arc<DriveServer>,
     account: &Arc<Account>,

@@ -4,24 +4,24 @@
 //! 1. Structures have the kernel's sizes; the driver takes nothing else.
 //! 2. Sectors are 512 bytes here, whatever the drive's are.
 
-/// Bytes of the sectors in which the block layer counts.
+/// Size in bytes of the sectors in which the Linux block layer counts, whatever the sector size of the drive.
 pub const KERNEL_SECTOR_BYTES: u64 = 512;
 
-/// A command to `/dev/ublk-control`, as part of a request to io_uring.
+/// A command to `/dev/ublk-control`, as carried by an io_uring request: the kernel's `struct ublksrv_ctrl_cmd`.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct ControlCommand {
-    /// Number of the device.
+    /// Number of the ublk device that the command concerns; all ones for none, or for a free one in ADD.
     pub device: u32,
-    /// Number of the queue; all ones for commands to the device.
+    /// Number of the queue; all ones for commands that concern the whole device.
     pub queue: u16,
-    /// Number of bytes at `address`.
+    /// Size in bytes of the data at `address`; 0 for a command without data.
     pub length: u16,
-    /// Address of the data that are sent or requested.
+    /// Address in this process of the data that the command sends or receives; 0 for a command without data.
     pub address: u64,
-    /// Numeric argument of the command.
+    /// Numeric argument of the command, such as the process ID for START; 0 for a command without one.
     pub value: u64,
-    /// Length of the device path, for devices of users without privileges; unused.
+    /// Length of the device path, which only devices of users without privileges have; here always 0.
     pub path_length: u16,
     /// Unused; always 0.
     pub pad: u16,
@@ -29,136 +29,143 @@ pub struct ControlCommand {
     pub reserved: u32,
 }
 
-/// Properties of a device, agreed on when it is added.
+/// Properties of a ublk device: the kernel's `struct ublksrv_ctrl_dev_info`. The server proposes them in ADD, and the
+/// driver returns the ones that it uses.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct DeviceInfo {
-    /// Number of queues.
+    /// Number of queues of the device.
     pub queues: u16,
-    /// Maximum number of requests in flight for each queue.
+    /// Depth of each queue: the maximum number of requests in flight in it.
     pub queue_depth: u16,
-    /// State of the device, one of [`state`].
+    /// State of the device, set by the driver, such as [`state::DEAD`].
     pub state: u16,
     /// Unused; always 0.
     pub pad: u16,
-    /// Maximum number of bytes of a request.
+    /// Maximum number of data bytes of one request.
     pub request_bytes_max: u32,
-    /// Number of the device: all ones asks for a free one.
+    /// Number N of the device `/dev/ublkbN`. In ADD, all ones asks for a free number, which the driver returns here.
     pub device: u32,
-    /// Process ID of the server.
+    /// Process ID of the server of the device.
     pub process: i32,
     /// Unused; always 0.
     pub pad2: u32,
-    /// Bits of [`feature`].
+    /// Features that the device uses, as bits of [`feature`].
     pub features: u64,
-    /// Flags of the server, not read by the driver.
+    /// Flags for use by the server alone; the driver ignores them.
     pub server_flags: u64,
-    /// User and group of the owner, set by the driver.
+    /// User ID and group ID of the owner, set by the driver.
     pub owner: [u32; 2],
     /// Unused; always 0.
     pub reserved: [u64; 2],
 }
 
-/// Parameters that describe the drive to the block layer.
+/// Parameters that describe the drive to the block layer: the kernel's `struct ublk_params`. All sectors are of 512
+/// bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Parameters {
-    /// Number of bytes of this structure.
+    /// Size of this structure in bytes.
     pub length: u32,
-    /// Bits of [`part`]: the parts that are filled in.
+    /// Groups of fields that are filled in, as bits of [`part`].
     pub parts: u32,
-    /// Bits of [`attribute`].
+    /// Attributes of the disk, as bits of [`attribute`].
     pub attributes: u32,
-    /// Size of a logical block, as a power of two in bytes.
+    /// Base-2 logarithm of the size of a logical block in bytes: 9 for 512 bytes.
     pub logical_shift: u8,
-    /// Size of a physical block, as a power of two in bytes.
+    /// Base-2 logarithm of the size of a physical block in bytes.
     pub physical_shift: u8,
-    /// Best size of a request (`io_opt`), as a power of two in bytes.
+    /// Base-2 logarithm of the best size of a request in bytes (`io_opt`).
     pub best_shift: u8,
-    /// Smallest size of a request without a penalty (`io_min`), as a power of two in bytes.
+    /// Base-2 logarithm of the smallest size of a request without a penalty, in bytes (`io_min`).
     pub least_shift: u8,
-    /// Maximum number of sectors of a request.
+    /// Maximum length of a read or write request, in sectors of 512 bytes.
     pub sectors_max: u32,
-    /// Number of sectors of a zone.
+    /// Size of a zone in sectors of 512 bytes; 0 for a disk without zones.
     pub zone_sectors: u32,
-    /// Number of sectors of the drive.
+    /// Capacity of the disk in sectors of 512 bytes.
     pub sectors: u64,
-    /// Unused; always 0.
+    /// Mask of the address bits that the data of one request must not cross (`virt_boundary_mask`); here always 0.
     pub boundary_mask: u64,
-    /// First sector that can be discarded.
+    /// Offset of the first discardable unit from the start of the disk (`discard_alignment`); here always 0.
     pub discard_alignment: u32,
-    /// Granularity of discards, in bytes.
+    /// Size in bytes of the unit of discards.
     pub discard_granularity: u32,
-    /// Maximum number of sectors of a discard.
+    /// Maximum length of a discard, in sectors of 512 bytes; 0 if discards are not supported.
     pub discard_sectors_max: u32,
-    /// Maximum number of sectors of a write of zeroes.
+    /// Maximum length of a WRITE_ZEROES request, in sectors of 512 bytes. With 0, the block layer writes zeroes as
+    /// data.
     pub zeroes_sectors_max: u32,
-    /// Maximum number of segments of a discard: one.
+    /// Maximum number of separate ranges in one discard request.
     pub discard_segments_max: u16,
     /// Unused; always 0.
     pub reserved: u16,
-    /// Major and minor number of the character device, then of the block device; set by the driver.
+    /// Major and minor number of the character device `/dev/ublkcN`, then those of the block device `/dev/ublkbN`; set
+    /// by the driver.
     pub device_numbers: [u32; 4],
-    /// Maximum number of open zones.
+    /// Maximum number of open zones; 0 for no limit.
     pub open_zones_max: u32,
-    /// Maximum number of open and closed zones together.
+    /// Maximum number of active zones, which are the open and closed ones together; 0 for no limit.
     pub active_zones_max: u32,
-    /// Maximum number of sectors of an append.
+    /// Maximum length of a zone append, in sectors of 512 bytes.
     pub append_sectors_max: u32,
     /// Unused; always 0.
     pub reserved_zoned: [u8; 20],
 }
 
-/// A request of the block layer, in memory shared with the driver.
+/// A request of the block layer to the server, in memory shared with the driver: the kernel's `struct ublksrv_io_desc`.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Descriptor {
-    /// The operation in the low eight bits, one of [`operation`]; flags above.
+    /// The operation in the low 8 bits, such as [`operation::READ`], and flags in the other bits, such as
+    /// [`operation::FUA`].
     pub operation_and_flags: u32,
-    /// Number of sectors; in a request for a report, the maximum number of zones.
+    /// Length of the request in sectors of 512 bytes. For REPORT_ZONES, the maximum number of zones to report.
     pub sectors: u32,
-    /// First sector, counted from the start of the device.
+    /// First sector of the request, in sectors of 512 bytes from the start of the device.
     pub sector: u64,
-    /// Address of the server's buffer.
+    /// Address of the server's buffer for the data of the request; unused with [`feature::USER_COPY`].
     pub address: u64,
 }
 
-/// A zone, as the block layer reports it: `struct blk_zone`.
+/// A zone as the block layer reports it: the kernel's `struct blk_zone`. All sectors are of 512 bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct KernelZone {
-    /// First sector of the zone.
+    /// First sector of the zone, in sectors of 512 bytes from the start of the device.
     pub start: u64,
-    /// Number of sectors of the zone.
+    /// Size of the zone, in sectors of 512 bytes.
     pub length: u64,
-    /// Sector of the write pointer, counted from the start of the device.
+    /// Sector of the write pointer, in sectors of 512 bytes from the start of the device. All ones for a zone without
+    /// one.
     pub pointer: u64,
-    /// One of [`zone_kind`].
+    /// Type of the zone, one of [`zone_kind`].
     pub kind: u8,
-    /// One of [`zone_condition`].
+    /// Condition of the zone, one of [`zone_condition`].
     pub condition: u8,
-    /// Unused; always 0.
+    /// The kernel's flags `non_seq` and `reset` of the zone; here always 0.
     pub flags: [u8; 2],
     /// Unused; always 0.
     pub reserved: [u8; 4],
-    /// Number of sectors that can be written.
+    /// Number of sectors of 512 bytes from the start of the zone that can be written; here always the size of the zone.
     pub capacity: u64,
     /// Unused; always 0.
     pub reserved_end: [u8; 24],
 }
 
-/// A command of a server about a request of a queue: fetch a first request, or commit an answer and fetch the next request.
+/// A command of the server about one request of a queue: the kernel's `struct ublksrv_io_cmd`. FETCH asks for the first
+/// request of a tag. COMMIT_AND_FETCH returns the result of a request and asks for the tag's next one.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct QueueCommand {
-    /// Number of the queue.
+    /// Number of the queue, counted from 0.
     pub queue: u16,
-    /// Tag of the request.
+    /// Tag of the request: its slot in the queue, from 0 to the queue depth minus one.
     pub tag: u16,
-    /// Number of bytes, or a negative error number.
+    /// Result of the request: the number of bytes transferred, or a negative error number. Unused in FETCH.
     pub result: i32,
-    /// Address in the server's memory of the buffer for the request's bytes; 0 with [`feature::USER_COPY`]. In the
-    /// answer to a zone append: the sector at which the data were written, of 512 bytes, counted from the start of the
+    /// Address of the server's buffer for the data of the tag's requests; 0 with [`feature::USER_COPY`]. In the answer
+    /// to a zone append, instead the first sector that was written, in sectors of 512 bytes from the start of the
     /// device.
     pub address: u64,
 }
@@ -178,133 +185,138 @@ const fn read(number: u32, bytes: usize) -> u32 {
     2 << 30 | (bytes as u32) << 16 | (b'u' as u32) << 8 | number
 }
 
-/// Opcodes of a server's commands: `FETCH` and `COMMIT_AND_FETCH` go to the character device of a block device, all
-/// others to the control device.
+/// Opcodes of the commands of a server. `FETCH` and `COMMIT_AND_FETCH` go to the character device `/dev/ublkcN`, and
+/// all others to the control device `/dev/ublk-control`.
 pub mod command {
     use super::*;
 
-    /// Command that returns the properties of a device.
+    /// Command to the control device that returns the [`DeviceInfo`] of a device.
     pub const GET_INFO: u32 = read(0x02, size_of::<ControlCommand>());
-    /// Command that adds a device.
+    /// Command to the control device that creates a device from a [`DeviceInfo`], which the driver completes.
     pub const ADD: u32 = read_write(0x04, size_of::<ControlCommand>());
-    /// Command that deletes a device.
+    /// Command to the control device that deletes a device, with its character device.
     pub const DELETE: u32 = read_write(0x05, size_of::<ControlCommand>());
-    /// Command that makes the disk of a device visible.
+    /// Command to the control device that makes the block device `/dev/ublkbN` appear. Its value is the process ID of
+    /// the server.
     pub const START: u32 = read_write(0x06, size_of::<ControlCommand>());
-    /// Command that removes the disk of a device.
+    /// Command to the control device that removes the block device `/dev/ublkbN`. The device itself remains until
+    /// DELETE.
     pub const STOP: u32 = read_write(0x07, size_of::<ControlCommand>());
-    /// Command that sets the parameters of the disk.
+    /// Command to the control device that sets the [`Parameters`] of a device, before START.
     pub const SET_PARAMETERS: u32 = read_write(0x08, size_of::<ControlCommand>());
-    /// Command that returns the driver's features, bits of [`feature`].
+    /// Command to the control device that returns the features of the driver, as bits of [`feature`] in 8 bytes.
     pub const GET_FEATURES: u32 = read(0x13, size_of::<ControlCommand>());
-    /// Command that fetches a first request of a queue.
+    /// Command to a character device that asks for the first request of a tag. It completes when a request arrives.
     pub const FETCH: u32 = read_write(0x20, size_of::<QueueCommand>());
-    /// Command that commits an answer and fetches the next request.
+    /// Command to a character device that returns the result of a tag's request and asks for the tag's next one. It
+    /// completes when the next request arrives.
     pub const COMMIT_AND_FETCH: u32 = read_write(0x21, size_of::<QueueCommand>());
 }
 
-/// Features of a driver.
+/// Features of the ublk driver, as bits of [`DeviceInfo::features`].
 pub mod feature {
-    /// The server moves the bytes itself, by reading and writing the character device.
+    /// Bit: the server transfers the data of requests itself, by reading and writing the character device. Without it,
+    /// the driver copies them to and from the server's buffers.
     pub const USER_COPY: u64 = 1 << 7;
-    /// The device may have zones.
+    /// Bit: the device may be a zoned block device. Requires [`USER_COPY`].
     pub const ZONED: u64 = 1 << 8;
 }
 
-/// States of a device.
+/// States of a device, as values of [`DeviceInfo::state`].
 pub mod state {
-    /// No server runs for the device.
+    /// The device exists and no server runs for it: its block device is gone.
     pub const DEAD: u16 = 0;
 }
 
-/// Parts of [`Parameters`].
+/// Groups of fields of [`Parameters`], as bits of [`Parameters::parts`].
 pub mod part {
-    /// The sizes and attributes.
+    /// Bit: the block sizes, the capacity and the attributes are filled in.
     pub const BASIC: u32 = 1 << 0;
-    /// The limits of discards and writes of zeroes.
+    /// Bit: the limits of discards and of WRITE_ZEROES are filled in.
     pub const DISCARD: u32 = 1 << 1;
-    /// The sizes and limits of zones.
+    /// Bit: the limits of zones are filled in.
     pub const ZONED: u32 = 1 << 3;
 }
 
-/// Attributes of a disk.
+/// Attributes of a disk, as bits of [`Parameters::attributes`].
 pub mod attribute {
-    /// The disk is read-only.
+    /// Bit: the disk is read-only.
     pub const READ_ONLY: u32 = 1 << 0;
-    /// The disk rotates.
+    /// Bit: the disk is rotational, not solid-state.
     pub const ROTATIONAL: u32 = 1 << 1;
-    /// The block layer must send flushes.
+    /// Bit: the disk has a volatile write cache, so the block layer must send flushes.
     pub const VOLATILE_CACHE: u32 = 1 << 2;
-    /// Force unit access is supported.
+    /// Bit: the disk supports writes with force unit access.
     pub const FUA: u32 = 1 << 3;
 }
 
-/// Operations of the block layer.
+/// Operations of the block layer, and flags of operations, in [`Descriptor::operation_and_flags`].
 pub mod operation {
-    /// Read.
+    /// Operation: read sectors.
     pub const READ: u32 = 0;
-    /// Write.
+    /// Operation: write sectors. With the flag [`FUA`] they must be durable before the answer.
     pub const WRITE: u32 = 1;
-    /// Flush.
+    /// Operation: make all writes that were answered before durable. The sector number of the request is undefined.
     pub const FLUSH: u32 = 2;
-    /// Discard.
+    /// Operation: discard sectors, whose data the host no longer needs (a trim).
     pub const DISCARD: u32 = 3;
-    /// Write zeroes.
+    /// Operation: fill sectors with zeroes, without data in the request.
     pub const WRITE_ZEROES: u32 = 5;
-    /// Open a zone.
+    /// Operation: open a zone explicitly.
     pub const ZONE_OPEN: u32 = 10;
-    /// Close a zone.
+    /// Operation: close a zone.
     pub const ZONE_CLOSE: u32 = 11;
-    /// Finish a zone, which makes the zone full.
+    /// Operation: finish a zone, which makes the zone full.
     pub const ZONE_FINISH: u32 = 12;
-    /// Write at a zone's write pointer.
+    /// Operation: write at the write pointer of a zone. The answer returns the sector at which the data were written.
     pub const ZONE_APPEND: u32 = 13;
-    /// Reset all zones.
+    /// Operation: reset all sequential zones, which makes them empty.
     pub const ZONE_RESET_ALL: u32 = 14;
-    /// Reset a zone.
+    /// Operation: reset a zone, which makes the zone empty.
     pub const ZONE_RESET: u32 = 15;
-    /// Report zones.
+    /// Operation: report zones, from the zone of the request's sector on.
     pub const REPORT_ZONES: u32 = 18;
-    /// Flag of a write: durable when answered.
+    /// Flag of a write (force unit access): the data must be durable before the answer.
     pub const FUA: u32 = 1 << 13;
-    /// Flag of a write of zeroes: the sectors stay allocated.
+    /// Flag of WRITE_ZEROES: the sectors must stay allocated, so that no discard may replace the write.
     pub const NO_UNMAP: u32 = 1 << 15;
 }
 
-/// Kinds of zones.
+/// Types of zones, as values of [`KernelZone::kind`].
 pub mod zone_kind {
-    /// A zone without a write pointer.
+    /// Type of a zone without a write pointer, which can be written anywhere.
     pub const CONVENTIONAL: u8 = 1;
-    /// A zone that is written at its write pointer.
+    /// Type of a zone that must be written at its write pointer (sequential write required).
     pub const SEQUENTIAL: u8 = 2;
 }
 
-/// Conditions of zones.
+/// Conditions of zones, as values of [`KernelZone::condition`].
 pub mod zone_condition {
-    /// The zone has no write pointer.
+    /// Condition of a conventional zone, which has no write pointer.
     pub const NO_POINTER: u8 = 0;
-    /// No sector is written.
+    /// Condition of a zone in which no sector is written.
     pub const EMPTY: u8 = 1;
-    /// The zone was opened by a write.
+    /// Condition of a zone that was opened by a write.
     pub const IMPLICITLY_OPEN: u8 = 2;
-    /// The zone was opened by the host.
+    /// Condition of a zone that the host opened with ZONE_OPEN.
     pub const EXPLICITLY_OPEN: u8 = 3;
-    /// The zone is partly written and not open.
+    /// Condition of a zone that is partly written and not open.
     pub const CLOSED: u8 = 4;
-    /// The zone can only be read.
+    /// Condition of a zone that can only be read.
     pub const READ_ONLY: u8 = 0xd;
-    /// The zone is completely written, or was finished.
+    /// Condition of a zone that is completely written, or was finished.
     pub const FULL: u8 = 0xe;
-    /// The zone can be neither read nor written.
+    /// Condition of a zone that can be neither read nor written.
     pub const OFFLINE: u8 = 0xf;
 }
 
-/// Returns the offset in the character device of the bytes of the request with `tag`, for servers with [`feature::USER_COPY`].
+/// Returns the byte offset in the character device at which a server with [`feature::USER_COPY`] reads and writes the
+/// data of the request with `tag`, for queue 0.
 pub const fn bytes_offset(tag: u16) -> u64 {
     0x8000_0000 + ((tag as u64) << 25)
 }
 
-/// Maximum queue depth, from which the offset of each queue's descriptors also follows.
+/// Maximum depth of a queue that the driver permits, in requests.
 pub const QUEUE_DEPTH_MAX: usize = 4096;
-/// Result of a command when the device is removed.
+/// Result with which a FETCH or COMMIT_AND_FETCH completes when the device is removed instead of a request arriving.
 pub const ABORTED: i32 = -libc::ENODEV;

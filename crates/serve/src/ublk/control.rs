@@ -17,7 +17,7 @@ const CONTROL: &str = "/dev/ublk-control";
 /// Mask for opcodes of Linux before 6.3: the number without direction and size.
 const OLD_OPCODE_MASK: u32 = 0xff;
 
-/// A connection to the driver.
+/// A connection to the control device of the ublk driver, over which devices are added, started, stopped and deleted.
 pub struct Control {
     file: File,
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
@@ -25,13 +25,14 @@ pub struct Control {
     is_old: bool,
 }
 
-/// An error message for the user.
+/// An error message for the user, which says how to fix the error where that is known.
 pub type Words = String;
 
 impl Control {
     /// Opens `/dev/ublk-control`, the control device of the driver, and an io_uring for its commands.
     ///
     /// # Errors
+    ///
     /// The device cannot be opened, or the kernel permits no io_uring. The message says how to fix the error.
     pub fn open() -> Result<Control, Words> {
         let file = File::options().read(true).write(true).open(CONTROL).map_err(|error| cannot_open(&error))?;
@@ -39,14 +40,20 @@ impl Control {
         Ok(Control { file, ring, is_old: false })
     }
 
-    /// Returns the driver's features, as bits of [`feature`]; 0 for drivers before Linux 6.5, which cannot report them.
+    /// Returns the features of the ublk driver, as bits of [`feature`]. Returns 0 if the driver does not report them,
+    /// as before Linux 6.5.
     pub fn features(&mut self) -> u64 {
         let mut features = 0u64;
         let asked = self.run(command::GET_FEATURES, u32::MAX, Argument::Data((&raw mut features).cast(), 8));
         if asked.is_err() { 0 } else { features }
     }
 
-    /// Adds a device; the driver fills in `info`. A device of that number without a server is deleted first.
+    /// Adds the device whose number is in `info`, or a device with a free number if that is all ones. The driver
+    /// completes `info`. A device of that number without a running server is deleted first.
+    ///
+    /// # Errors
+    ///
+    /// A server runs for that number, or the kernel refuses the device.
     pub fn add(&mut self, info: &mut DeviceInfo) -> Result<(), Words> {
         let asked = info.device;
         for attempt in 0..3 {
@@ -67,30 +74,49 @@ impl Control {
         self.command_with(command::GET_INFO, device, &mut info).is_ok() && info.state == state::DEAD
     }
 
-    /// Sets the parameters of the disk.
+    /// Sets the parameters of the disk of `device`, before the device is started.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses the parameters.
     pub fn set_parameters(&mut self, device: u32, parameters: &mut Parameters) -> Result<(), Words> {
         self.command_with(command::SET_PARAMETERS, device, parameters)
             .map_err(|error| format!("the kernel does not take the drive's sizes: {error}"))
     }
 
-    /// Makes the disk visible. Returns after the kernel has read the partition table, which needs a running queue.
+    /// Starts `device`: makes its block device appear, with this process as its server. Returns after the kernel has
+    /// read the partition table, so another thread must serve the device's queue meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not start the device.
     pub fn start(&mut self, device: u32) -> Result<(), Words> {
         let process = u64::from(std::process::id());
         self.run(command::START, device, Argument::Value(process))
             .map_err(|error| format!("the kernel does not start the device: {error}"))
     }
 
-    /// Removes the disk. Returns after its requests have been answered.
+    /// Removes the block device of `device`. Returns after its requests have been answered, so another thread must
+    /// serve the device's queue meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// The driver's error.
     pub fn stop(&mut self, device: u32) -> io::Result<()> {
         self.run(command::STOP, device, Argument::Value(0))
     }
 
-    /// Deletes the device.
+    /// Deletes `device`, with its character device.
+    ///
+    /// # Errors
+    ///
+    /// The driver's error.
     pub fn delete(&mut self, device: u32) -> io::Result<()> {
         self.run(command::DELETE, device, Argument::Value(0))
     }
 
-    /// Returns the opcode that this driver uses for `command`.
+    /// Returns the opcode of `command` that this driver understands: `command` itself, or only its low 8 bits for
+    /// drivers before Linux 6.3. Which of the two applies is known after [`Control::add`].
     pub fn opcode(&self, command: u32) -> u32 {
         if self.is_old { command & OLD_OPCODE_MASK } else { command }
     }
@@ -135,7 +161,11 @@ enum Argument {
     Value(u64),
 }
 
-/// Returns a structure as the 80 bytes that a request carries.
+/// Returns the bytes of a command structure in the 80 bytes of an io_uring request, followed by zeros.
+///
+/// # Panics
+///
+/// If `T` is larger than 80 bytes.
 pub fn in_request<T: Copy>(words: &T) -> [u8; 80] {
     assert!(size_of::<T>() <= 80, "a command fits into a request");
     let mut bytes = [0; 80];
@@ -167,7 +197,8 @@ fn cannot_open(error: &io::Error) -> Words {
     }
 }
 
-/// Returns the message for a failure to create an io_uring.
+/// Returns the message for the user after io_uring failed with `error`. It says how to fix the error if the kernel
+/// lacks or forbids io_uring.
 pub fn no_ring(error: &io::Error) -> Words {
     if is(error, libc::ENOSYS) || is(error, libc::EPERM) {
         return format!(

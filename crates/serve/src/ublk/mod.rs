@@ -29,7 +29,8 @@ use queue::{Agreed, Queue};
 use crate::drive_server::{DriveServer, Facts};
 use imbrex_device::zoned::ZonedMode;
 
-/// Maximum number of requests in flight: the queue of a SATA drive, and as many again for the block layer's own queueing.
+/// Maximum number of requests in flight: the queue of a SATA drive, and as many again for the block layer's own
+/// queueing.
 const QUEUE_DEPTH: u16 = 64;
 /// Maximum size of a request in bytes.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
@@ -40,7 +41,7 @@ const ZEROES_BYTES_MAX: u64 = 8 << 20;
 /// Maximum time for the character device to appear.
 const APPEARANCE_TIME: Duration = Duration::from_secs(10);
 
-/// A block device backed by an emulated drive.
+/// A Linux block device `/dev/ublkbN` that is backed by an emulated drive. Dropping this value removes the device.
 pub struct BlockDevice {
     control: Control,
     number: u32,
@@ -49,7 +50,13 @@ pub struct BlockDevice {
 }
 
 impl BlockDevice {
-    /// Creates `/dev/ublkbN` for the drive behind `front`; without a number, the first free one.
+    /// Creates `/dev/ublkbN` for the drive of `front`, with N = `number`, or the first free number for `None`. A thread
+    /// serves its requests.
+    ///
+    /// # Errors
+    ///
+    /// The ublk driver or io_uring is missing or forbidden, a server already runs for the number, or the kernel does
+    /// not accept the device. Zones must have a power of two of bytes, below 2 TiB.
     pub fn start(front: Arc<DriveServer>, number: Option<u32>) -> Result<BlockDevice, Words> {
         let mut parameters = parameters(front.facts())?;
         let mut control = Control::open()?;
@@ -74,24 +81,30 @@ impl BlockDevice {
         Ok(device)
     }
 
-    /// Returns the path of the device.
+    /// Returns the path of the block device, `/dev/ublkbN`.
     pub fn path(&self) -> PathBuf {
         format!("/dev/ublkb{}", self.number).into()
     }
 
-    /// Returns whether the device is mounted, or opened exclusively in another way.
+    /// Returns whether the block device is mounted, or opened exclusively in another way. Returns false if this cannot
+    /// be found out.
     pub fn is_in_use(&self) -> bool {
         let exclusive =
             std::os::unix::fs::OpenOptionsExt::custom_flags(File::options().read(true), libc::O_EXCL).open(self.path());
         exclusive.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
     }
 
-    /// Returns whether the queue's thread still runs. It ends by itself only after an error.
+    /// Returns whether the thread that serves the device's requests still runs. It ends by itself only after an error.
     pub fn is_served(&self) -> bool {
         self.queue.as_ref().is_some_and(|queue| !queue.is_finished())
     }
 
-    /// Removes the device. When this returns, all writes have reached the drive.
+    /// Removes the block device, after all of its requests have been answered. When this returns, all writes have
+    /// reached the drive, whose volatile cache may still hold them.
+    ///
+    /// # Errors
+    ///
+    /// The driver does not remove the device, or its requests could not be served until the end.
     pub fn stop(mut self) -> Result<(), Words> {
         self.end()
     }

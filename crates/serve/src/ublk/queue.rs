@@ -39,13 +39,13 @@ const WAKE: u64 = u64::MAX;
 /// Sizes and opcodes agreed on with the driver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Agreed {
-    /// Maximum number of requests in flight.
+    /// Depth of the queue: the maximum number of requests in flight.
     pub depth: u16,
-    /// Maximum number of bytes of a request with data.
+    /// Maximum number of data bytes of one request.
     pub request_bytes_max: usize,
-    /// Opcode to fetch a first request.
+    /// Opcode of [`command::FETCH`] that this driver understands.
     pub fetch: u32,
-    /// Opcode to commit an answer and fetch the next request.
+    /// Opcode of [`command::COMMIT_AND_FETCH`] that this driver understands.
     pub commit_and_fetch: u32,
 }
 
@@ -110,7 +110,8 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Creates the queue of the device behind the character device `device`. Must be called in the thread that runs the queue.
+    /// Creates the queue of the device behind the character device `device`. Must be called in the thread that runs the
+    /// queue.
     pub(super) fn new(front: Arc<DriveServer>, device: File, agreed: Agreed) -> io::Result<Queue> {
         assert!(usize::from(agreed.depth) <= QUEUE_DEPTH_MAX, "the driver has no deeper queues");
         let depth = usize::from(agreed.depth);

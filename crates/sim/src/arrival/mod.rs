@@ -12,26 +12,29 @@ use std::collections::VecDeque;
 use imbrex_disk::SimTime;
 use imbrex_trace::When;
 
-/// An arrival process.
+/// An arrival process: the rule for the time at which each request of the workload enters the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// A queue of this depth. Inter-arrival times are kept until the queue is full. Then the next request enters when a
-    /// place is free, and later ones keep their distance, so time dilates (Hajkazemi 2019 §3).
+    /// A queue for this many outstanding requests. The workload's inter-arrival times are kept until the queue is full.
+    /// Then the next request enters when a place is free, and later ones keep their distance to it, so time dilates
+    /// (Hajkazemi 2019 §3).
     FixedQueue(u32),
-    /// This many requests are always outstanding.
+    /// This many requests are always outstanding: the next one enters when one completes, and the workload's times are
+    /// ignored.
     Closed(u32),
-    /// Times as traced, with an unbounded queue.
+    /// Each request enters at the workload's time; the queue is unbounded.
     Open,
-    /// Each request enters when the one before completes (Cassuto 2010 §III.B): think times and idle times are left
-    /// out.
+    /// Each request enters when the one before it completes (Cassuto 2010 §III.B); all times of the workload are
+    /// ignored.
     FlatOut,
 }
 
 impl Arrival {
-    /// Names that a user can give.
+    /// Names of the arrival processes, as users give them.
     pub const NAMES: [&'static str; 4] = ["fixed-queue", "closed", "open", "flat-out"];
 
-    /// Returns the process called `name` with queue depth `depth`.
+    /// Returns the arrival process called `name`, or `None` if the name is unknown. `depth` is the maximum number of
+    /// outstanding requests; only `fixed-queue` and `closed` use it.
     pub fn named(name: &str, depth: u32) -> Option<Arrival> {
         match name {
             "fixed-queue" => Some(Arrival::FixedQueue(depth)),
@@ -42,7 +45,7 @@ impl Arrival {
         }
     }
 
-    /// Returns the name of the process.
+    /// Returns the name of the arrival process: one of [`Arrival::NAMES`].
     pub fn name(self) -> &'static str {
         match self {
             Arrival::FixedQueue(_) => "fixed-queue",
@@ -52,7 +55,7 @@ impl Arrival {
         }
     }
 
-    /// Returns the maximum number of outstanding requests.
+    /// Returns the maximum number of outstanding requests: at least 1, and `usize::MAX` for [`Arrival::Open`].
     pub fn depth(self) -> usize {
         match self {
             Arrival::FixedQueue(depth) | Arrival::Closed(depth) => depth.max(1) as usize,
@@ -62,7 +65,8 @@ impl Arrival {
     }
 }
 
-/// The clock of an arrival process: the last entry, and the places in the queue.
+/// The state of an arrival process: the time of the last entry, and the times at which places for outstanding requests
+/// become free.
 #[derive(Clone, Debug)]
 pub struct ArrivalClock {
     arrival: Arrival,
@@ -77,14 +81,14 @@ pub struct ArrivalClock {
 /// The time at which a request may enter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
-    /// At this time, if a place is free by then.
+    /// At this time, if fewer requests than the depth are outstanding by then.
     At(SimTime),
     /// Only after all requests before it have completed.
     AfterDrain,
 }
 
 impl ArrivalClock {
-    /// Creates a clock at the start of a run.
+    /// Creates the clock at the start of a run, when no request has entered.
     pub fn new(arrival: Arrival) -> ArrivalClock {
         ArrivalClock {
             arrival,
@@ -96,8 +100,8 @@ impl ArrivalClock {
         }
     }
 
-    /// Takes a place until `end` for a request that has just entered and whose answer is already determined;
-    /// `outstanding` others wait.
+    /// Takes a place until `end` for a request that has just entered and will be answered at `end`, such as a write
+    /// into the volatile cache. `outstanding` is the number of other outstanding requests.
     pub fn hold(&mut self, end: SimTime, outstanding: usize) {
         if outstanding == 0 {
             self.drained(end);
@@ -107,8 +111,9 @@ impl ArrivalClock {
         }
     }
 
-    /// Ensures that a place is or will be free beside `outstanding` requests. If none is free, releases the place that
-    /// is held for the shortest time, and records when it becomes free.
+    /// Gives up the place that was taken first by [`ArrivalClock::hold`], and records when it becomes free. Does
+    /// nothing if a place is free, or if no place is held so. A place is free if the `outstanding` requests and the
+    /// held places together number less than the depth.
     pub fn free_a_place(&mut self, outstanding: usize) {
         if outstanding + self.held.len() >= self.arrival.depth()
             && let Some(end) = self.held.pop_front()
@@ -117,17 +122,18 @@ impl ArrivalClock {
         }
     }
 
-    /// Returns the time since which a place has been free, given that one is.
+    /// Returns the time since which a place has been free, but not before the last entry. Fewer requests than the depth
+    /// must be outstanding.
     pub fn place_free_since(&self) -> SimTime {
         self.place_free_since.max(self.last_entry)
     }
 
-    /// Returns the time at which the last request entered.
+    /// Returns the time at which the last request entered; 0 before the first.
     pub fn last_entry(&self) -> SimTime {
         self.last_entry
     }
 
-    /// Records that a place became free at `at`, when none was.
+    /// Records that a place became free at `at`, after all places had been taken.
     pub fn place_freed(&mut self, at: SimTime) {
         self.place_free_since = at;
     }
@@ -137,8 +143,8 @@ impl ArrivalClock {
         self.drained_since = at;
     }
 
-    /// Returns the time at which a request with the timing `when` may enter, given that a place is free. `is_drained`
-    /// is true if no request is outstanding.
+    /// Returns the time at which the next request, with the timing `when`, may enter. A place must be free.
+    /// `is_drained` is true if no request is outstanding.
     pub fn entry(&self, when: When, is_drained: bool) -> Entry {
         let free = self.place_free_since();
         if self.arrival == Arrival::FlatOut {

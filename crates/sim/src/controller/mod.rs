@@ -28,12 +28,13 @@ use self::reading::{Reading, Spent};
 use self::segments::{Hit, Segments};
 use self::writing::{Incoming, Put, write};
 
-/// Times of a served command.
+/// The times of a command that the controller has served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Served {
-    /// Time at which the host has its answer.
+    /// Time at which the command is reported as complete to the host.
     pub answered: SimTime,
-    /// Time at which the arm has finished its work for the command.
+    /// Time at which the arm has finished its work for the command: later than `answered` if a write was reported
+    /// early.
     pub free: SimTime,
     /// Part of the time before the answer in which the arm moved.
     pub seek: SimDuration,
@@ -55,7 +56,8 @@ struct Stream {
     started: SimTime,
 }
 
-/// The state of a controller.
+/// A simulated drive controller, with its state: the segments of its buffer, reading on, and the stream of writes that
+/// were reported early.
 #[derive(Clone, Debug)]
 pub struct Controller {
     is: Description,
@@ -68,7 +70,8 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Creates the controller that a profile describes. It is idle, its buffer is empty, and no command came before.
+    /// Creates the controller that a profile describes. It is idle and its buffer is empty. The first command is timed
+    /// as if a read had preceded it.
     pub fn new(description: &Description) -> Controller {
         Controller {
             segments: Segments::new(description),
@@ -80,8 +83,9 @@ impl Controller {
         }
     }
 
-    /// Serves `command`, which entered at `entry` and lies on the medium in one run at `run`; the arm is free at
-    /// `free`.
+    /// Serves the read or write `command`, moves the head, and returns the times. The command entered the drive at
+    /// `entry`. Its sectors lie on the platters in one run from `run` on. `free` is the time at which the arm has
+    /// finished its work for earlier commands.
     pub fn serve(
         &mut self,
         actuator: &mut Actuator,
@@ -100,8 +104,9 @@ impl Controller {
         served
     }
 
-    /// Returns the controller's times for a command that is not one run of sectors: the earliest start of the arm's
-    /// work, and the time after it until the answer. Drops from the buffer the sectors that the command changes.
+    /// Returns the controller's times for a command whose plan is not one run of sectors, and which the caller times:
+    /// the earliest time at which the arm may begin, and the time from the end of its work to the answer. Ends reading
+    /// on and any stream of writes. Drops from the buffer the sectors that the command writes or trims.
     pub fn pass_by(&mut self, actuator: &mut Actuator, command: &Command, entry: SimTime) -> (SimTime, SimDuration) {
         let arrived = entry + SimDuration(self.is.command_ns);
         let begin = self.stop_reading(actuator, arrived);

@@ -113,11 +113,13 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.destage_with(first, gap)
     }
 
-    /// Writes back all dirty sectors among `sectors`, from `at` on or as soon as the drive is free.
+    /// Writes all dirty sectors among `sectors` back to the medium, beginning at `at` or as soon as the drive is free,
+    /// whichever is later. Whole dirty ranges are written, so sectors beside `sectors` may be written too. So may
+    /// ranges that must precede them or that the layer joins with them.
     ///
     /// # Errors
     ///
-    /// Returns the carrier's error, or that of reading the workload.
+    /// Returns an error if the carrier fails, or the workload cannot be read.
     pub fn write_back(&mut self, sectors: &Range<Lba>, at: SimTime) -> Result<(), StepError<C::Error>> {
         while let Some((first, gap)) = self.cache.take_within(sectors) {
             self.now = self.now.max(at);
@@ -192,7 +194,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.cache.holds_some_of(&sectors).then_some(sectors)
     }
 
-    /// Drops dirty sectors among `sectors` without writing them, because the host has trimmed them.
+    /// Drops the dirty sectors among `sectors` from the volatile cache without writing them, because the host has
+    /// trimmed them.
     pub fn discard(&mut self, sectors: &Range<Lba>) {
         let mut next = sectors.start;
         while next < sectors.end {
@@ -204,7 +207,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
     }
 
-    /// Returns the dirty ranges in order of address, as writes.
+    /// Returns the dirty ranges of the volatile cache in order of address, as write commands. Ranges are disjoint;
+    /// adjacent sectors may be in two ranges.
     pub fn dirty_ranges(&self) -> Vec<Command> {
         self.cache.ranges()
     }

@@ -56,32 +56,34 @@ use crate::write_cache::WriteCache;
 /// Result of [`Engine::step`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stepped {
-    /// The engine performed an action; there may be more.
+    /// The engine performed one action, or moved its clock to the next entry; there may be more to do.
     Worked,
-    /// The next action begins at this time, which lies after the limit.
+    /// The engine did nothing: its next action begins at this time, which lies after the limit given to
+    /// [`Engine::step`].
     NotBefore(SimTime),
-    /// There is no action until a request arrives.
+    /// The engine did nothing: there is nothing to do until a request arrives.
     Idle,
 }
 
-/// Result of a run: metrics, counters, the drive.
+/// Result of a simulation that ran to the end of its workload.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Measurements at the host.
+    /// Measurements at the host, such as latencies, since the end of the warm-up.
     pub metrics: RunMetrics,
-    /// Counters of the medium and of cleaning.
+    /// Counters of reads and writes at the medium and of cleaning, since the end of the warm-up.
     pub timing: Timing,
-    /// Result of the integrity check.
+    /// Result of the integrity check, and of the check of a zoned drive's write rules.
     pub integrity: Integrity,
-    /// Requests read from the workload.
+    /// Number of requests read from the workload: completed and rejected ones, those of the warm-up included.
     pub requests: u64,
-    /// Whether the observer ended the workload before its end.
+    /// Whether the observer stopped the run before the end of the workload.
     pub interrupted: bool,
     /// The drive at the end of the run.
     pub drive: Drive,
 }
 
-/// A simulation of one drive under one workload, with an observer and a carrier of bytes.
+/// A discrete-event simulation of one drive under one workload. An observer sees the requests and plans, and a carrier
+/// moves the bytes, if there are any.
 pub struct Engine<S: Source, O: Observer, C: Carrier = Nothing> {
     drive: Drive,
     /// DNOR and DID of a caveat disk.
@@ -157,12 +159,12 @@ enum Job {
 }
 
 impl<S: Source, O: Observer> Engine<S, O> {
-    /// Creates an engine that will run `source` on `drive`, without bytes.
+    /// Creates an engine that will run the workload `source` on `drive` and moves no bytes.
     pub fn new(drive: Drive, options: Options, source: S, observer: O) -> Engine<S, O> {
         Engine::with_carrier(drive, options, source, observer, Nothing)
     }
 
-    /// Executes the workload to its end, and returns the outcome.
+    /// Executes the workload to its end, writes all dirty sectors of the volatile cache back, and returns the outcome.
     ///
     /// # Errors
     ///
@@ -198,7 +200,8 @@ fn cache_of(drive: &Drive, bytes: u64, ordered: Option<Ordered>) -> WriteCache {
 }
 
 impl<O: Observer, C: Carrier> Engine<Inbox, O, C> {
-    /// Adds a request to the inbox, and returns the number that the engine and its carrier will use for the request.
+    /// Adds a request to the end of the inbox. Returns the number that the engine and its carrier will use for the
+    /// request: requests are numbered from 0 in order of submission.
     pub fn submit(&mut self, request: Request) -> u64 {
         let number = self.requests + self.source.len() as u64;
         self.source.push(request);
@@ -207,7 +210,7 @@ impl<O: Observer, C: Carrier> Engine<Inbox, O, C> {
 }
 
 impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
-    /// Creates an engine that will run `source` on `drive`; `carrier` moves the bytes.
+    /// Creates an engine that will run the workload `source` on `drive`; `carrier` moves the bytes.
     pub fn with_carrier(drive: Drive, options: Options, source: S, observer: O, carrier: C) -> Engine<S, O, C> {
         let sector_bytes = drive.disk.sector_bytes;
         let caveat = drive.caveat_distances();
@@ -282,12 +285,14 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         })
     }
 
-    /// Performs one action, unless it would begin after `until`. A source that had ended is read again, so that it may
-    /// be an inbox.
+    /// Performs the next action, unless it would begin after `until`. An action is a service, a write into or out of
+    /// the volatile cache, a phase of background work, or a move of the clock to the next entry. A source that had
+    /// ended is read again, so it may be an inbox.
     ///
     /// # Errors
     ///
-    /// Returns an error if the workload cannot be read, or the carrier fails in a destage or in background work.
+    /// Returns an error if the workload cannot be read, or the carrier fails in a write-back of the cache or in
+    /// background work.
     pub fn step(&mut self, until: SimTime) -> Result<Stepped, StepError<C::Error>> {
         self.source_ended = false;
         self.admit(self.now)?;
@@ -324,78 +329,82 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
     }
 
-    /// Returns the workload for changes, such as adding requests.
+    /// Returns a mutable reference to the workload, for example to add requests.
     pub fn source_mut(&mut self) -> &mut S {
         &mut self.source
     }
 
-    /// Returns the observer.
+    /// Returns a mutable reference to the observer.
     pub fn observer_mut(&mut self) -> &mut O {
         &mut self.observer
     }
 
-    /// Returns the drive.
+    /// Returns the drive that the engine simulates.
     pub fn drive(&self) -> &Drive {
         &self.drive
     }
 
-    /// Returns the drive and the observer, for an observer that needs the layer between plans.
+    /// Returns mutable references to the drive and the observer, for an observer that needs the drive's layer between
+    /// two steps.
     pub fn drive_and_observer(&mut self) -> (&mut Drive, &mut O) {
         (&mut self.drive, &mut self.observer)
     }
 
-    /// Returns the carrier of the bytes.
+    /// Returns the carrier that moves the bytes.
     pub fn carrier(&self) -> &C {
         &self.carrier
     }
 
-    /// Returns the carrier of the bytes, for changes between steps.
+    /// Returns a mutable reference to the carrier that moves the bytes, for changes between two steps.
     pub fn carrier_mut(&mut self) -> &mut C {
         &mut self.carrier
     }
 
-    /// Returns the drive and the carrier of its bytes, for changes between plans.
+    /// Returns mutable references to the drive and the carrier that moves its bytes, for changes between two steps.
     pub fn drive_and_carrier(&mut self) -> (&mut Drive, &mut C) {
         (&mut self.drive, &mut self.carrier)
     }
 
-    /// Ends the run without another step, as a power cut would, and returns the carrier of the bytes.
+    /// Ends the run at once, as a power cut would, and returns the carrier. Waiting requests and dirty sectors of the
+    /// volatile cache are dropped.
     pub fn into_carrier(self) -> C {
         self.carrier
     }
 
-    /// Keeps writes in order within the runs of `ordered` from now on.
+    /// Keeps writes within one run of `ordered` in order from now on: they reach the medium in order of entry, through
+    /// the queue, through the volatile cache or past it.
     pub fn keep_order(&mut self, ordered: Ordered) {
         self.queue.keep_order_in(ordered);
         self.cache.keep_order_in(ordered);
     }
 
-    /// Returns the simulated time.
+    /// Returns the simulated time up to which the engine has worked.
     pub fn now(&self) -> SimTime {
         self.now
     }
 
-    /// Returns the measurements at the host so far.
+    /// Returns the measurements at the host so far, such as latencies, since the end of the warm-up.
     pub fn metrics(&self) -> &RunMetrics {
         &self.metrics
     }
 
-    /// Returns the timing, with the counters of the medium so far.
+    /// Returns the timing of the mechanics, with the counters of the medium since the end of the warm-up.
     pub fn timing(&self) -> &Timing {
         &self.timing
     }
 
-    /// Returns the timing for changes, such as recording the path of the head.
+    /// Returns a mutable reference to the timing of the mechanics, for example to record the path of the head.
     pub fn timing_mut(&mut self) -> &mut Timing {
         &mut self.timing
     }
 
-    /// Returns the slow sectors of the drive for changes.
+    /// Returns a mutable reference to the drive's slow sectors, which take additional time.
     pub fn slow_mut(&mut self) -> &mut Slow {
         &mut self.slow
     }
 
-    /// Replaces the drive's volatile caches by ones of other sizes.
+    /// Replaces the drive's volatile write cache and its read look-ahead buffer by empty ones of the given sizes; 0
+    /// turns one off. Sizes are rounded down to whole sectors.
     ///
     /// # Panics
     ///
@@ -409,7 +418,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.queued_for_cache = self.queue.iter().filter(|waiting| self.is_cacheable(&waiting.command)).count();
     }
 
-    /// Returns the number of dirty sectors in the volatile cache.
+    /// Returns the number of dirty sectors in the volatile write cache: acknowledged, but not yet on the medium.
     pub fn dirty(&self) -> Sectors {
         self.cache.used()
     }

@@ -6,21 +6,24 @@ use crate::arrival::Arrival;
 use crate::drive::Drive;
 use crate::schedule::Schedule;
 
-/// Treatment of a request that reaches past the drive.
+/// Treatment of requests that reach past the capacity of the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fit {
-    /// The request is rejected and counted.
+    /// A request that ends past the capacity is rejected, and counted as rejected.
     Reject,
-    /// Addresses are taken modulo the capacity.
+    /// The address of a request that ends past the capacity is taken modulo the capacity. If the request still ends
+    /// past it, it is moved back to end at the capacity. A request longer than the drive is rejected.
     Wrap,
-    /// Addresses are scaled by capacity / extent of the workload (given in sectors of 512 bytes).
+    /// All addresses are multiplied by capacity / extent if the given extent of the workload, in sectors of 512 bytes,
+    /// exceeds the capacity. Lengths stay; a request that would end past the capacity is moved back to end there. A
+    /// request longer than the drive is rejected.
     Scale(u64),
 }
 
-/// The options of a run.
+/// The options of a simulation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Arrival process.
+    /// Arrival process, which gives the time at which each request enters the queue.
     pub arrival: Arrival,
     /// Scheduler, which chooses the next request to serve.
     pub schedule: Schedule,
@@ -28,11 +31,12 @@ pub struct Options {
     pub write_cache_bytes: u64,
     /// Size of the buffer for read look-ahead in bytes; 0 for none.
     pub read_ahead_bytes: u64,
-    /// Treatment of requests that reach past the drive.
+    /// Treatment of requests that reach past the capacity of the drive.
     pub fit: Fit,
-    /// Number of requests served before measuring begins.
+    /// Number of first requests of the workload that are not measured: all measurements are reset when request number
+    /// `warmup_requests`, counted from 1, completes. 0 measures all.
     pub warmup_requests: u64,
-    /// Width, in simulated time, of the windows in which completions are counted.
+    /// Width of the windows of simulated time in which completions are counted.
     pub window: SimDuration,
     /// Whether the integrity map checks after each plan that every live sector is still intact. A plan is the list of
     /// reads and writes that the layer makes for a request or for background work.
@@ -40,7 +44,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns options for measuring only a drive's mechanics and layer: order of arrival, no volatile caches.
+    /// Returns options for measuring only a drive's mechanics and layer: requests are served in order of entry, without
+    /// volatile caches, warm-up or checks. Requests past the capacity are rejected; windows are 1 s wide.
     pub fn bare(arrival: Arrival) -> Options {
         Options {
             arrival,
@@ -54,8 +59,8 @@ impl Options {
         }
     }
 
-    /// Returns options for a drive that serves live requests: scheduler and caches of its profile, and as few
-    /// measurements as possible.
+    /// Returns options for a drive that serves live requests: the scheduler and the caches of its profile, and arrival
+    /// times as given ([`Arrival::Open`]). The rest is like [`Options::bare`].
     pub fn live(drive: &Drive) -> Options {
         let host = &drive.host;
         Options {

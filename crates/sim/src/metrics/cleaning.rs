@@ -4,7 +4,8 @@ use imbrex_disk::SimDuration;
 
 use super::latency::LatencyHistogram;
 
-/// Statistics of cleaning.
+/// Statistics of cleaning events. An event is one piece of the layer's own work (cleaning, migration or recovery), done
+/// in one or more phases.
 #[derive(Clone, Debug, Default)]
 pub struct CleaningMetrics {
     events: u64,
@@ -16,7 +17,8 @@ pub struct CleaningMetrics {
 }
 
 impl CleaningMetrics {
-    /// Counts a phase of a cleaning group; `opens` is true for the first phase of a group.
+    /// Counts one phase of a cleaning event: it took the time `taken` and wrote `sectors` sectors of host data. `opens`
+    /// is true for the first phase of an event, which ends the event before it.
     pub fn phase(&mut self, opens: bool, taken: SimDuration, sectors: u64) {
         if opens {
             self.close();
@@ -34,32 +36,33 @@ impl CleaningMetrics {
         }
     }
 
-    /// Records that cleaning stalled a host request for `stalled`.
+    /// Records that cleaning stalled a host request for the time `stalled`; only the maximum is kept.
     pub fn stall(&mut self, stalled: SimDuration) {
         self.longest_stall_ns = self.longest_stall_ns.max(stalled.0);
     }
 
-    /// Returns the number of cleaning groups that have begun.
+    /// Returns the number of cleaning events that have begun.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Returns the number of logical sectors written by cleaning.
+    /// Returns the number of sectors of host data that cleaning wrote.
     pub fn sectors(&self) -> u64 {
         self.sectors
     }
 
-    /// Returns the total time of cleaning, in nanoseconds.
+    /// Returns the time of all phases of all cleaning events together, in nanoseconds.
     pub fn total_ns(&self) -> u64 {
         self.total_ns
     }
 
-    /// Returns the longest stall of a host request, in nanoseconds.
+    /// Returns the longest time for which cleaning stalled a host request, in nanoseconds.
     pub fn longest_stall_ns(&self) -> u64 {
         self.longest_stall_ns
     }
 
-    /// Returns the durations of whole groups, the current one included.
+    /// Returns the durations of the cleaning events, each the sum of its phases. The last event counts with its phases
+    /// so far. Events that took no time are left out.
     pub fn durations(&self) -> LatencyHistogram {
         let mut closed = self.clone();
         closed.close();

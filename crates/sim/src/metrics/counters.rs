@@ -10,7 +10,7 @@ use imbrex_layer::{Cause, Kind, Step};
 /// Maximum number of blocks of a piece that counts as one adjusted command.
 pub const ADJUSTED_BLOCKS: u64 = 1000;
 
-/// Commands, blocks and adjusted commands of one direction.
+/// Commands, blocks and adjusted commands of one direction (Cassuto 2010 §III.B). A block is one sector of the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counter {
     /// Number of commands of any length.
@@ -23,7 +23,7 @@ pub struct Counter {
 
 impl Counter {
     /// Counts one command of `blocks` blocks: adds 1 to the commands, `blocks` to the blocks, and the number of pieces
-    /// of at most [`ADJUSTED_BLOCKS`] blocks to the adjusted commands.
+    /// of at most [`ADJUSTED_BLOCKS`] blocks, but at least 1, to the adjusted commands.
     pub fn count(&mut self, blocks: u64) {
         self.commands += 1;
         self.blocks += blocks;
@@ -31,12 +31,12 @@ impl Counter {
     }
 }
 
-/// Counters of both directions.
+/// Counters of reads and of writes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
-    /// Reads.
+    /// Counter of reads.
     pub reads: Counter,
-    /// Writes.
+    /// Counter of writes.
     pub writes: Counter,
 }
 
@@ -56,11 +56,11 @@ impl Counters {
 pub struct MediumCounters {
     /// Counters over all causes.
     pub total: Counters,
-    /// Blocks read, by [`Cause`].
+    /// Number of blocks read, indexed by [`Cause`].
     pub read_blocks: [u64; Cause::ALL.len()],
-    /// Blocks written, by [`Cause`].
+    /// Number of blocks written, indexed by [`Cause`].
     pub write_blocks: [u64; Cause::ALL.len()],
-    /// Blocks of the journal read and written, by [`Kind`].
+    /// Number of blocks with [`Cause::Journal`], indexed by [`Direction`] (reads, then writes) and by [`Kind`].
     pub journal_blocks: [[u64; KINDS]; 2],
 }
 
@@ -68,12 +68,12 @@ pub struct MediumCounters {
 const KINDS: usize = Kind::Checkpoint as usize + 1;
 
 impl MediumCounters {
-    /// Counts one command of `blocks` blocks: one step, or several steps that continue each other.
+    /// Counts one command of `blocks` blocks in `total`: one step, or several steps that continue each other.
     pub fn count_command(&mut self, direction: Direction, blocks: u64) {
         self.total.count(direction, blocks);
     }
 
-    /// Counts the blocks of `step` for its cause.
+    /// Counts the blocks of `step` for its cause, and for its kind if it belongs to the journal. `total` is unchanged.
     pub fn count_blocks(&mut self, direction: Direction, step: &Step) {
         let blocks = u64::from(step.sectors);
         match direction {
@@ -85,8 +85,8 @@ impl MediumCounters {
         }
     }
 
-    /// Returns the blocks moved in one direction, by the names of causes in the results; blocks of the journal by the
-    /// names of their contents. Causes without blocks are left out.
+    /// Returns the number of blocks moved in `direction`, by the name of the cause in the results. Blocks of the
+    /// journal are split by the names of their contents instead. Names without blocks are left out.
     pub fn named(&self, direction: Direction) -> impl Iterator<Item = (&'static str, u64)> {
         let blocks = match direction {
             Direction::Read => &self.read_blocks,

@@ -14,10 +14,11 @@ const KEPT_BITS: u32 = 11;
 /// Number of buckets of each power of two above the first 2048 values.
 const BUCKETS_PER_POWER: usize = 1 << (KEPT_BITS - 1);
 
-/// Quantiles in the results.
+/// The quantiles that results state: name and share of the values (0 to 1).
 pub const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("p9999", 0.9999)];
 
-/// A histogram of durations in nanoseconds.
+/// A histogram of durations in nanoseconds. Its buckets are at most a thousandth of their values wide; mean, minimum
+/// and maximum are exact.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
     /// Counts by bucket, up to the last power of two that was needed.
@@ -40,7 +41,7 @@ impl LatencyHistogram {
         LatencyHistogram { buckets: Vec::new(), count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
-    /// Counts one duration.
+    /// Counts one duration of `ns` nanoseconds.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         let index = bucket_of(ns);
@@ -59,7 +60,7 @@ impl LatencyHistogram {
         self.buckets.resize((index / BUCKETS_PER_POWER + 1) * BUCKETS_PER_POWER, 0);
     }
 
-    /// Adds all counts of `other`.
+    /// Adds all durations that `other` has counted.
     pub fn add(&mut self, other: &LatencyHistogram) {
         if other.buckets.len() > self.buckets.len() {
             self.buckets.resize(other.buckets.len(), 0);
@@ -73,12 +74,12 @@ impl LatencyHistogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Returns the number of durations.
+    /// Returns the number of durations counted.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the exact mean, rounded to a nanosecond.
+    /// Returns the exact mean, rounded to the nearest nanosecond; 0 if the histogram is empty.
     pub fn mean_ns(&self) -> u64 {
         let count = self.count() as u128;
         if count == 0 {
@@ -87,18 +88,19 @@ impl LatencyHistogram {
         ((self.sum_ns + count / 2) / count) as u64
     }
 
-    /// Returns the exact maximum.
+    /// Returns the exact maximum in nanoseconds; 0 if the histogram is empty.
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// Returns the exact minimum; zero if the histogram is empty.
+    /// Returns the exact minimum in nanoseconds; 0 if the histogram is empty.
     pub fn min_ns(&self) -> u64 {
         if self.count() == 0 { 0 } else { self.min_ns }
     }
 
-    /// Returns the value that a share `quantile` of all durations does not exceed, to three digits, but at most the
-    /// maximum.
+    /// Returns the smallest value, in nanoseconds, that at least the share `quantile` (0 to 1) of all durations does
+    /// not exceed. It is rounded up to the end of its bucket (by at most 0.1 %), but not above the maximum. Returns 0
+    /// if the histogram is empty.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         let wanted = ((quantile.min(1.0) * self.count as f64).ceil() as u64).max(1);
         let mut so_far = 0;
@@ -109,7 +111,8 @@ impl LatencyHistogram {
         bucket.map_or(0, |index| upper_edge(index).min(self.max_ns))
     }
 
-    /// Returns (upper edge in ns, count) of every bucket that is not empty, in order.
+    /// Returns, for every bucket that is not empty, the greatest value that belongs to it, in nanoseconds, and its
+    /// count; buckets rise in value.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let filled = self.buckets.iter().enumerate().filter(|&(_, &count)| count > 0);
         filled.map(|(index, &count)| (upper_edge(index), count))

@@ -14,52 +14,54 @@ use crate::results::ServiceTime;
 /// Maximum number of samples of the head's path and of issue times.
 const SERIES_CAPACITY: usize = 4096;
 
-/// Position of the head at one time.
+/// Radial position of the head at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeadSample {
     /// Simulated time in nanoseconds since the start of the run.
     pub at_ns: u64,
-    /// Track under the head, counted from the outermost.
+    /// Track under the head, counted from 0 at the outer diameter.
     pub radial_track: u32,
 }
 
-/// Measurements at the host.
+/// Measurements at the host in one run, since measuring began.
 #[derive(Clone, Debug)]
 pub struct RunMetrics {
-    /// Latency of reads.
+    /// Latency of reads: time from entry into the queue to completion.
     pub reads: LatencyHistogram,
-    /// Latency of writes.
+    /// Latency of writes: time from entry into the queue to completion.
     pub writes: LatencyHistogram,
-    /// Latency of flushes and trims.
+    /// Latency of flushes and trims: time from entry into the queue to completion.
     pub others: LatencyHistogram,
-    /// Time in the queue.
+    /// Time from entry into the queue to the start of service, of all completed requests.
     pub queue: LatencyHistogram,
-    /// Time in service.
+    /// Time from the start of service to completion, of all completed requests.
     pub service: LatencyHistogram,
-    /// Service time by part.
+    /// Service time by part, summed over the run.
     pub parts: ServiceTime,
-    /// Counters of the host's commands.
+    /// Counters of the host's completed reads and writes.
     pub host: Counters,
-    /// Completions by window.
+    /// Completions of requests by window of time.
     pub windows: Windows,
-    /// Times at which requests were outstanding.
+    /// Times at which requests were outstanding, and at which none of them completed.
     pub waiting: Waiting,
-    /// Samples of the times at which requests entered, in nanoseconds.
+    /// Samples of the simulated times at which requests entered, in nanoseconds: every n-th request, at most 4096.
+    /// Rejected requests are left out.
     pub issues: Series<u64>,
-    /// Samples of the radial track under the head, at the ends of plans: every n-th of them, at most 4096.
+    /// Samples of the radial position of the head at the ends of plans: every n-th plan, at most 4096.
     pub head: Series<HeadSample>,
     /// Number of rejected requests, by reason.
     pub rejected: BTreeMap<&'static str, u64>,
-    /// Time at which measuring began.
+    /// Simulated time at which measuring began.
     pub begun: SimTime,
-    /// Time of the last completion.
+    /// Simulated time of the latest completion; `begun` if there was none.
     pub ended: SimTime,
     /// Bytes of a sector.
     sector_bytes: u64,
 }
 
 impl RunMetrics {
-    /// Creates empty metrics, measured from `begin` on in windows of `window`. At most `depth` requests are outstanding.
+    /// Creates empty metrics, measured from `begin` on in windows of the width `window`. `sector_bytes` is the size of a
+    /// sector of the drive. At most `depth` requests are outstanding.
     pub fn new(window: SimDuration, begin: SimTime, sector_bytes: u32, depth: u64) -> RunMetrics {
         RunMetrics {
             reads: LatencyHistogram::new(),
@@ -89,14 +91,15 @@ impl RunMetrics {
         }
     }
 
-    /// Counts the entry of a request at `at`. Its own time in the workload is `arrival`, if the arrival process follows
-    /// such times.
+    /// Counts a request that enters the queue at `at`. `arrival` is the time that the workload gives the request, or `None`
+    /// if the arrival process does not follow the times of the workload.
     pub fn enter(&mut self, at: SimTime, arrival: Option<SimTime>) {
         self.issues.see(at.0);
         self.waiting.enter(at, arrival);
     }
 
-    /// Counts a request that completed.
+    /// Counts a request of `sectors` sectors that entered the queue at `entry`, whose service began at `start`, and
+    /// that completed at `end`.
     pub fn complete(&mut self, operation: Operation, sectors: u32, entry: SimTime, start: SimTime, end: SimTime) {
         let latency_ns = end.since(entry).0;
         let histogram = match operation {
@@ -120,17 +123,17 @@ impl RunMetrics {
         self.ended = self.ended.max(end);
     }
 
-    /// Counts a request that cannot be served.
+    /// Counts a request that was rejected for `reason`.
     pub fn reject(&mut self, reason: &'static str) {
         *self.rejected.entry(reason).or_default() += 1;
     }
 
-    /// Returns the number of completed requests.
+    /// Returns the number of completed requests, flushes and trims included.
     pub fn completed(&self) -> u64 {
         self.reads.count() + self.writes.count() + self.others.count()
     }
 
-    /// Returns the latency of all requests.
+    /// Returns the latency of all completed requests, flushes and trims included.
     pub fn all(&self) -> LatencyHistogram {
         let mut all = self.reads.clone();
         all.add(&self.writes);

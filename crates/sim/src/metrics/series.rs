@@ -4,7 +4,8 @@
 //! 1. The samples are the items whose number is a multiple of the stride; two streams of equal length keep the same
 //!    numbers.
 
-/// Samples of a stream.
+/// Samples of a stream of items: those whose number, counted from 0, is a multiple of the stride. The stride is 1 at
+/// first and doubles whenever the series is full, so memory is bounded.
 #[derive(Clone, Debug)]
 pub struct Series<T> {
     samples: Vec<T>,
@@ -14,12 +15,13 @@ pub struct Series<T> {
 }
 
 impl<T: Copy> Series<T> {
-    /// Creates a series of at most `capacity` samples (at least two).
+    /// Creates an empty series of at most `capacity` samples, or two if `capacity` is less.
     pub fn new(capacity: usize) -> Series<T> {
         Series { samples: Vec::new(), stride: 1, seen: 0, capacity: capacity.max(2) }
     }
 
-    /// Receives the next item of the stream, and keeps it if its number is a multiple of the stride.
+    /// Receives the next item of the stream, and keeps it if its number is a multiple of the stride. If the series is
+    /// full, every other sample is dropped and the stride doubles first.
     pub fn see(&mut self, item: T) {
         // The stride is a power of two.
         if self.seen & (self.stride - 1) == 0 {
@@ -42,7 +44,7 @@ impl<T: Copy> Series<T> {
         self.stride *= 2;
     }
 
-    /// Returns an iterator over the samples, each with its number in the stream.
+    /// Returns an iterator over the samples in order, each with its number in the stream, counted from 0.
     pub fn iter(&self) -> impl Iterator<Item = (u64, T)> + '_ {
         self.samples.iter().enumerate().map(|(index, &sample)| (index as u64 * self.stride, sample))
     }

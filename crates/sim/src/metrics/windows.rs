@@ -12,16 +12,16 @@ use imbrex_disk::{SimDuration, SimTime};
 /// Maximum number of points kept for the chart.
 const SERIES_MAX: usize = 4096;
 
-/// One window of the series.
+/// The completions of requests in one stretch of simulated time: a point of the series.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Window {
-    /// Reads completed.
+    /// Number of reads completed.
     pub reads: u64,
-    /// Writes completed.
+    /// Number of writes, flushes and trims completed.
     pub writes: u64,
-    /// Bytes read.
+    /// Bytes of the completed reads.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Bytes of the completed writes; flushes and trims count as none.
     pub write_bytes: u64,
 }
 
@@ -34,7 +34,8 @@ impl Window {
     }
 }
 
-/// The windows of a run.
+/// Counts completions in windows of simulated time of equal width, and keeps a bounded series of points for a chart. A
+/// point is one window, or several when the run is long.
 #[derive(Clone, Debug)]
 pub struct Windows {
     width_ns: u64,
@@ -48,7 +49,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Creates windows of `width`, the first of which begins at `begin`.
+    /// Creates windows of `width`, at least a nanosecond; the first begins at `begin`.
     pub fn new(width: SimDuration, begin: SimTime) -> Windows {
         let width_ns = width.0.max(1);
         Windows {
@@ -63,8 +64,8 @@ impl Windows {
         }
     }
 
-    /// Counts one completion at `at`. Times may go back by at most one service time; a completion before the current
-    /// window counts for the current window.
+    /// Counts the completion, at time `at`, of a read or of another request with `bytes` bytes. A completion before the
+    /// current window, which is that of the latest completion so far, counts for the current window.
     pub fn complete(&mut self, at: SimTime, is_read: bool, bytes: u64) {
         if at.0 >= self.current_end_ns {
             self.advance(at);
@@ -114,12 +115,13 @@ impl Windows {
         (index + 1, self.zero + u64::from(self.current_count == 0) + (index - self.current))
     }
 
-    /// Returns the width of a window, in nanoseconds.
+    /// Returns the width of a window, in nanoseconds. A point of the series may be several windows wide.
     pub fn width_ns(&self) -> u64 {
         self.width_ns
     }
 
-    /// Returns the bounded series, and the width of its points in nanoseconds.
+    /// Returns the points of the series up to the latest completion, at most 4096, and their width in nanoseconds: a
+    /// multiple of the window's width.
     pub fn series(&self) -> (&[Window], u64) {
         (&self.series, self.width_ns * self.windows_per_point)
     }

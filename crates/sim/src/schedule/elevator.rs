@@ -8,19 +8,21 @@ use imbrex_disk::Actuator;
 
 use crate::queue::{Queue, Slot};
 
-/// The scheduler's state: the direction of travel.
+/// The elevator scheduler (LOOK), with its state: the direction of travel.
 #[derive(Clone, Debug)]
 pub struct Elevator {
     inward: bool,
 }
 
 impl Elevator {
-    /// Creates an elevator that travels inward.
+    /// Creates an elevator that first travels inward, to higher track numbers.
     pub fn new() -> Elevator {
         Elevator { inward: true }
     }
 
-    /// Returns the nearest command ahead, or after a turn the nearest in the other direction.
+    /// Returns the command in the drive whose track is nearest ahead of the head, or at it; the oldest of equally near
+    /// ones. If there is none, turns and searches in the other direction. Commands without a known place count as at
+    /// the head. Returns `None` if no command is in the drive.
     pub fn choose(&mut self, queue: &Queue, actuator: &Actuator) -> Option<Slot> {
         let head = actuator.radial_track();
         nearest_ahead(queue, head, self.inward).or_else(|| {

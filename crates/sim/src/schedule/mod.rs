@@ -9,23 +9,23 @@ use imbrex_disk::{Actuator, SimDuration, SimTime};
 
 use crate::queue::{Queue, Slot};
 
-/// A scheduler.
+/// A scheduler: chooses the next command to serve among those in the drive.
 #[derive(Clone, Debug)]
 pub enum Schedule {
-    /// First in, first out.
+    /// First in, first out: the command that entered first.
     Fifo,
     /// The nearest command in the direction of travel; turns if no command lies ahead.
     Elevator(elevator::Elevator),
-    /// Shortest positioning time first, with an age limit.
+    /// Shortest positioning time first; a command older than the age limit goes first.
     Sptf(sptf::Sptf),
 }
 
 impl Schedule {
-    /// Names that a user can give.
+    /// Names of the schedulers, as users and profiles give them.
     pub const NAMES: [&'static str; 3] = ["fifo", "elevator", "sptf"];
 
-    /// Returns the scheduler called `name`. `age_limit` is the longest time for which `sptf` passes a command over;
-    /// zero means no limit.
+    /// Returns the scheduler called `name`, or `None` if the name is unknown. `age_limit` is the waiting time after
+    /// which `sptf` serves a command first; zero means no limit. Other schedulers ignore it.
     pub fn named(name: &str, age_limit: SimDuration) -> Option<Schedule> {
         match name {
             "fifo" => Some(Schedule::Fifo),
@@ -35,7 +35,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the name of the scheduler.
+    /// Returns the name of the scheduler: one of [`Schedule::NAMES`].
     pub fn name(&self) -> &'static str {
         match self {
             Schedule::Fifo => "fifo",
@@ -44,17 +44,18 @@ impl Schedule {
         }
     }
 
-    /// Returns whether the scheduler uses the places of commands.
+    /// Returns whether the scheduler uses the places of commands on the platters: all but `fifo` do.
     pub fn needs_targets(&self) -> bool {
         !matches!(self, Schedule::Fifo)
     }
 
-    /// Returns whether a choice depends on earlier choices.
+    /// Returns whether a choice depends on earlier choices: only that of the elevator does.
     pub fn is_stateful(&self) -> bool {
         matches!(self, Schedule::Elevator(_))
     }
 
-    /// Returns the command to serve next at `now`, or `None` if the queue is empty.
+    /// Returns the command to serve next at `now`, or `None` if the queue is empty. If the scheduler's choice must wait
+    /// for an earlier command, that command is returned instead ([`Queue::hazard`]).
     pub fn choose(&mut self, queue: &Queue, actuator: &Actuator, now: SimTime) -> Option<Slot> {
         let chosen = match self {
             Schedule::Fifo => fifo::choose(queue),

@@ -9,20 +9,21 @@ use imbrex_disk::{Actuator, Direction, Operation, SimDuration, SimTime};
 
 use crate::queue::{Queue, Slot, Waiting};
 
-/// The scheduler's parameter: the age limit.
+/// The scheduler "shortest positioning time first", with its age limit.
 #[derive(Clone, Debug)]
 pub struct Sptf {
     age_limit: SimDuration,
 }
 
 impl Sptf {
-    /// Creates the scheduler with this age limit; zero means no limit.
+    /// Creates the scheduler. A command that has waited longer than `age_limit` is served first; zero means no limit.
     pub fn new(age_limit: SimDuration) -> Sptf {
         Sptf { age_limit: if age_limit.is_zero() { SimDuration(u64::MAX) } else { age_limit } }
     }
 
-    /// Returns the command that can begin soonest, or the oldest if that is over the age limit. Of equals the older
-    /// wins.
+    /// Returns the command in the drive that can begin soonest at `now`, by seek and rotational wait; the oldest of
+    /// equal ones. Returns the oldest command instead if it has waited longer than the age limit. A command without a
+    /// known place can begin at once. Returns `None` if no command is in the drive.
     pub fn choose(&mut self, queue: &Queue, actuator: &Actuator, now: SimTime) -> Option<Slot> {
         let oldest = queue.oldest()?;
         if now.since(queue.get(oldest).entry) > self.age_limit {

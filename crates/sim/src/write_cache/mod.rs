@@ -25,7 +25,8 @@ use crate::queue::Ordered;
 /// Maximum length of a range that a join makes, so that one destage stays short. Our own value.
 const RANGE_SECTORS_MAX: u64 = 4096;
 
-/// A volatile write cache.
+/// A volatile write cache: the sectors that the drive has acknowledged but not yet written to the medium ("dirty"), as
+/// disjoint ranges. It holds no data bytes.
 #[derive(Clone, Debug)]
 pub struct WriteCache {
     capacity: u64,
@@ -60,7 +61,7 @@ impl Leaving {
 }
 
 impl WriteCache {
-    /// Creates a cache of `capacity` sectors; zero turns it off.
+    /// Creates an empty cache of `capacity` sectors; zero turns it off.
     pub fn new(capacity: Sectors) -> WriteCache {
         WriteCache {
             capacity: capacity.0,
@@ -75,7 +76,8 @@ impl WriteCache {
         }
     }
 
-    /// Destages the runs of `ordered` in order from now on.
+    /// Keeps order within the runs of `ordered` from now on: the dirty ranges of one run are removed in order of
+    /// address.
     pub fn keep_order_in(&mut self, ordered: Ordered) {
         self.ordered = Some(ordered);
     }
@@ -95,39 +97,48 @@ impl WriteCache {
         self.used == 0
     }
 
-    /// Returns the number of dirty sectors.
+    /// Returns the number of dirty sectors, without those whose write-back is in flight.
     pub fn used(&self) -> Sectors {
         Sectors(self.used)
     }
 
-    /// Returns whether `command` fits into the empty cache.
+    /// Returns whether the sectors of `command` would fit into the cache if it were empty.
     pub fn could_hold(&self, command: &Command) -> bool {
         command.sectors as u64 <= self.capacity
     }
 
-    /// Returns whether `command` fits at time `at`, if it overlaps no dirty sector.
+    /// Returns whether the sectors of `command` fit into the cache at time `at`, all counted as new. Sectors whose
+    /// write-back is in flight take room until they are written; the room becomes free in proportion to time.
     pub fn has_room(&self, command: &Command, at: SimTime) -> bool {
         self.used + self.leaving.at(at) + command.sectors as u64 <= self.capacity
     }
 
-    /// Records that `sectors` sectors, which were taken out, are written back from `from` to `until`.
+    /// Records that `sectors` sectors, which were taken out, are written back from `from` to `until`. Until then they
+    /// take room. An earlier record is replaced.
     pub fn leave(&mut self, sectors: Sectors, from: SimTime, until: SimTime) {
         self.leaving = Leaving { sectors: sectors.0, from, until };
     }
 
-    /// Returns whether the cache should write back although requests keep coming: three quarters are dirty. The last
-    /// quarter takes new writes meanwhile. Our own value.
+    /// Returns whether at least three quarters of the capacity are dirty, so that the cache should write back although
+    /// requests keep coming. The last quarter takes new writes meanwhile. False if nothing is dirty.
     pub fn is_filling(&self) -> bool {
         self.used > 0 && self.used * 4 >= self.capacity * 3
     }
 
-    /// Returns whether every sector of `command` is dirty in one range, so that a read can be served from the cache.
+    /// Returns whether every sector of `command` is dirty and all lie in one range, so that a read can be served from
+    /// the cache. Adjacent ranges do not count as one.
     pub fn holds(&self, command: &Command) -> bool {
         let before = self.order.before(self.order.find(command.lba.0 + 1));
         before.is_some_and(|cursor| self.range(cursor).end >= command.end().0)
     }
 
-    /// Adds a write, which has number `sequence` in the workload.
+    /// Marks the sectors of a write as dirty. The write has the number `sequence` in the workload. It is joined with
+    /// ranges that it overlaps, and with adjacent ones if the result has at most 4096 sectors; a joined range keeps the
+    /// lowest number.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the dirty sectors and those of the write exceed the capacity.
     pub fn insert(&mut self, command: &Command, sequence: u64) {
         let fits = self.used + command.sectors as u64 <= self.capacity;
         assert!(fits, "a write of {} sectors into a cache without room", command.sectors);
@@ -189,19 +200,21 @@ impl WriteCache {
         self.ages.get(self.slot(cursor))
     }
 
-    /// Returns whether sectors written before number `sequence` are still dirty.
+    /// Returns whether a dirty range has a write with a lower number than `sequence`.
     pub fn has_older_than(&self, sequence: u64) -> bool {
         self.ages.oldest().is_some_and(|oldest| oldest.sequence < sequence)
     }
 
-    /// Takes out the oldest range. Returns the write that destages it, and the gap that it leaves.
+    /// Removes the range with the oldest write; if writes stay in order, the first range of its run. Returns the write
+    /// that puts the range on the medium, and the gap that it leaves; `None` if the cache is empty.
     pub fn take_oldest(&mut self) -> Option<(Command, Gap)> {
         let oldest = self.ages.oldest()?;
         Some(self.take(self.led_by(self.order.find(oldest.start))))
     }
 
-    /// Takes out the next range in order of address, starting over at the end. Returns the write that destages it, and
-    /// the gap that it leaves.
+    /// Removes the next range in order of address after the range removed last, and begins again at the lowest address
+    /// after the highest. If writes stay in order, removes the first range of its run instead. Returns the write that
+    /// puts the range on the medium, and the gap that it leaves; `None` if the cache is empty.
     pub fn take_next(&mut self) -> Option<(Command, Gap)> {
         let ahead = self.order.find_near(self.sweep, self.near_sweep);
         let next = if self.order.at(ahead).is_some() { ahead } else { self.order.find(0) };
@@ -234,19 +247,20 @@ impl WriteCache {
         before.filter(|&last| self.range(last).end > sectors.start.0)
     }
 
-    /// Returns whether some of `sectors` are dirty.
+    /// Returns whether any of `sectors` (exclusive end) is dirty.
     pub fn holds_some_of(&self, sectors: &Range<Lba>) -> bool {
         self.last_within(sectors).is_some()
     }
 
-    /// Takes out a range that contains some of `sectors`, or one that must be destaged before that. Returns the write
-    /// that destages it, and the gap that it leaves.
+    /// Removes the last range, by address, that contains any of `sectors` (exclusive end). If writes stay in order,
+    /// removes the first range of its run instead. Returns the write that puts the range on the medium, and the gap
+    /// that it leaves; `None` if none of `sectors` is dirty.
     pub fn take_within(&mut self, sectors: &Range<Lba>) -> Option<(Command, Gap)> {
         let last = self.last_within(sectors)?;
         Some(self.take(self.led_by(last)))
     }
 
-    /// Returns the dirty ranges in order of address, as writes.
+    /// Returns the dirty ranges in order of address, as write commands.
     pub fn ranges(&self) -> Vec<Command> {
         let mut ranges = Vec::new();
         let mut cursor = self.order.find(0);
@@ -257,13 +271,15 @@ impl WriteCache {
         ranges
     }
 
-    /// Takes out the range after `gap` if `joins` returns true for it, and widens the gap.
+    /// Removes and returns the range next after `gap` in order of address, as a write, if `joins` returns true for it;
+    /// the gap then covers it too. Returns `None` if there is no such range or it does not join.
     pub fn take_after(&mut self, gap: &mut Gap, joins: impl Fn(&Command) -> bool) -> Option<Command> {
         self.order.at(gap.0)?;
         self.take_if(gap.0, gap, joins)
     }
 
-    /// Takes out the range before `gap` if `joins` returns true for it, and widens the gap.
+    /// Removes and returns the range next before `gap` in order of address, as a write, if `joins` returns true for it;
+    /// the gap then covers it too. Returns `None` if there is no such range or it does not join.
     pub fn take_before(&mut self, gap: &mut Gap, joins: impl Fn(&Command) -> bool) -> Option<Command> {
         let before = self.order.before(gap.0)?;
         self.take_if(before, gap, joins)
@@ -293,7 +309,8 @@ impl WriteCache {
         (dirty, self.order.remove(cursor))
     }
 
-    /// Drops the sectors of `command`, because they are trimmed or written past the cache.
+    /// Drops the dirty sectors of `command` without writing them, because they are trimmed or written past the cache.
+    /// Other sectors of the same ranges stay dirty.
     pub fn discard(&mut self, command: &Command) {
         let (start, end) = (command.lba.0, command.end().0);
         loop {
@@ -314,7 +331,8 @@ impl WriteCache {
     }
 }
 
-/// Position at which ranges were taken out: between the range before and the one after. Valid until the next insert.
+/// The position in order of address at which ranges were removed: between the range before and the one after. Valid
+/// until the next insert.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap(Cursor);
 

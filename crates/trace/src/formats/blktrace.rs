@@ -27,7 +27,7 @@ use crate::request::{Request, Source, TraceError};
 
 use super::format::{Confidence, Format, OpenResult};
 
-/// Entry of this format in the registry.
+/// Entry of the format `blktrace`, binary events of the Linux block layer, in the registry of trace formats.
 pub const FORMAT: Format = Format {
     name: "blktrace",
     summary: "binary events of blktrace, one action of them; the files of all processors together",
@@ -163,7 +163,13 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     Ok(got)
 }
 
-/// Opens the files of all processors as one trace.
+/// Opens the binary blktrace files of all processors as one trace, in the order of the events' times. The name of the
+/// first file is the name of the trace.
+///
+/// # Errors
+///
+/// If `action` of the options is not Q, D or C, or if the first event of a file cannot be read. A malformed first event
+/// is an error unless the options say to skip malformed records.
 pub fn open_streams(inputs: Vec<Unpacked>, options: &TraceOptions) -> OpenResult {
     let name = inputs.first().map_or_else(String::new, |input| input.name.clone());
     let what = match options.action {
@@ -217,7 +223,13 @@ fn first_action(head: &[u8]) -> u32 {
     best
 }
 
-/// Merges the events of all `parts` (name and contents) into one stream, in the order of their times.
+/// Merges binary blktrace files, each given as its name and contents, into one stream of events, and writes the stream
+/// to `out`. At each step, the event with the earliest time among the next events of all files comes first; among
+/// equals, the event of the earlier file.
+///
+/// # Errors
+///
+/// If a file cannot be read, has a malformed event or ends within an event, or if `out` cannot be written.
 pub fn merge(parts: Vec<(String, Box<dyn Read + Send>)>, out: &mut dyn Write) -> Result<(), TraceError> {
     let mut parts: Vec<Part> = parts.into_iter().map(|(name, reader)| Part::new(name, reader)).collect();
     for part in &mut parts {

@@ -4,42 +4,42 @@ use crate::input::Unpacked;
 use crate::options::TraceOptions;
 use crate::request::{Source, TraceError};
 
-/// An entry of the registry of formats.
+/// Description of a format that traces are read from: an entry of the registry of formats.
 #[derive(Debug)]
 pub struct Format {
-    /// Name of the format for `--format`.
+    /// Name of the format, as the user writes it after `--format`.
     pub name: &'static str,
-    /// One line: the contents of the format, or the program that writes it.
+    /// One line for lists of formats: the contents of the format, or the program that writes it.
     pub summary: &'static str,
-    /// Names of the command-line options that apply to this format, beside `format`, `device` and `skip-malformed`,
-    /// which apply to all.
+    /// Command-line names, without `--`, of the options that apply to this format, beside `format`, `device` and
+    /// `skip-malformed`, which apply to all formats.
     pub options: &'static [&'static str],
-    /// Returns the confidence that a trace with this head has this format.
+    /// Returns the confidence that a trace with this head is in this format.
     pub detect: fn(&Head<'_>) -> Confidence,
-    /// Opens a trace in this format.
+    /// Opens a trace as this format, without recognising it first. The options are those of the user.
     pub open: fn(Unpacked, &TraceOptions) -> OpenResult,
 }
 
 /// The source of a trace's requests, or the error that prevents it.
 pub type OpenResult = Result<Box<dyn Source>, TraceError>;
 
-/// Confidence of a recognition.
+/// Confidence that a trace has a format, judged by the beginning of the trace.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Confidence {
-    /// The trace has another format.
+    /// The trace is not in this format, or this format is never recognised by contents.
     No,
-    /// The trace parses as this format, but might also parse as another.
+    /// The beginning of the trace parses as this format, but might also parse as another.
     Maybe,
-    /// The trace has the distinctive mark of this format.
+    /// The beginning of the trace has the distinctive mark of this format, such as a magic number or a header.
     Yes,
 }
 
-/// The beginning of a trace.
+/// The beginning of a decompressed trace, by which its format is recognised.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
-    /// Bytes of the head, decompressed.
+    /// The first bytes of the trace after decompression.
     pub bytes: &'a [u8],
-    /// Whether the head is the whole trace.
+    /// Whether `bytes` are the whole trace.
     pub whole: bool,
 }
 
@@ -49,13 +49,15 @@ impl<'a> Head<'a> {
         Head { bytes: &input.head, whole: input.whole }
     }
 
-    /// Returns the last byte of each line: a line feed, or a carriage return if the head has carriage returns and no
+    /// Returns the byte that ends a line: a carriage return if the head has carriage returns and no line feed, else a
     /// line feed.
     pub fn line_end(&self) -> u8 {
         if !self.bytes.contains(&b'\n') && self.bytes.contains(&b'\r') { b'\r' } else { b'\n' }
     }
 
-    /// Returns the lines of the head without line endings, without the byte order mark and without a partial last line.
+    /// Returns the lines of the head, without line endings and without a byte order mark at the start. Leaves out the
+    /// partial last line unless the head is the whole trace. After a final line ending, the last line is empty if the
+    /// head is the whole trace.
     pub fn lines(&self) -> impl Iterator<Item = &'a [u8]> {
         let end = self.line_end();
         let text = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(self.bytes);
@@ -64,12 +66,12 @@ impl<'a> Head<'a> {
         text.split(move |&byte| byte == end).map(|line| line.strip_suffix(b"\r").unwrap_or(line))
     }
 
-    /// Returns the lines of the head that are not blank.
+    /// Returns the lines of [`Head::lines`] that have a byte other than white space.
     pub fn full_lines(&self) -> impl Iterator<Item = &'a [u8]> {
         self.lines().filter(|line| !line.trim_ascii().is_empty())
     }
 
-    /// Returns the first line of the head that is not blank, or an empty line if there is none.
+    /// Returns the first line of the head that is not blank, or an empty slice if there is none.
     pub fn first_line(&self) -> &'a [u8] {
         self.full_lines().next().unwrap_or(&[])
     }

@@ -36,7 +36,8 @@ use crate::options::TraceOptions;
 use crate::request::{Source, TraceError};
 use imbrex_units::names::suggestion;
 
-/// Returns all formats.
+/// Returns all formats that can be read. Among formats that recognise a trace with equal confidence, the first of this
+/// list is chosen.
 pub fn all() -> &'static [&'static Format] {
     &[
         &imbrex::FORMAT,
@@ -61,21 +62,27 @@ pub fn all() -> &'static [&'static Format] {
     ]
 }
 
-/// Returns the format called `name`, if there is one.
+/// Returns the format with exactly this name, such as `msr`, or `None` if there is none.
 pub fn by_name(name: &str) -> Option<&'static Format> {
     all().iter().copied().find(|format| format.name == name)
 }
 
-/// An opened trace.
+/// An opened trace: its format, and the source of its requests.
 pub struct Opened {
-    /// Format of the trace.
+    /// Format in which the trace is read.
     pub format: &'static Format,
-    /// Source of the trace's requests.
+    /// Source of the trace's requests, which reads and decompresses the trace as it goes.
     pub source: Box<dyn Source>,
 }
 
-/// Opens `input` in the format that the options name. If they name none, the format is `csv` if the options name
-/// columns, else the recognised one.
+/// Opens `input` in the format that `options` name. If they name none, the format is `csv` if they name columns, else
+/// the format that recognises the beginning of the trace.
+///
+/// # Errors
+///
+/// If the input cannot be read or decompressed, if no format has the name given, if no format recognises the trace, if
+/// an option does not apply to the format, or if the format cannot open the trace. An error of an option has `is_usage`
+/// set.
 pub fn open(input: Input, options: &TraceOptions) -> Result<Opened, TraceError> {
     let unpacked = input.unpack()?;
     let format = choose(&unpacked, options)?;
@@ -115,7 +122,8 @@ fn names() -> String {
     all().iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the format of a trace with this head, or `None` if no format recognises it.
+/// Returns the format that recognises a trace with this head with the highest confidence; among equals, the first of
+/// [`all`]. Returns `None` if no format recognises the trace.
 pub fn recognise(head: &Head<'_>) -> Option<&'static Format> {
     let mut best = (Confidence::No, None);
     for &format in all() {

@@ -6,32 +6,34 @@ use super::parse;
 use super::spec::Arrival;
 use crate::request::Source;
 
-/// A built-in workload.
+/// A workload that is part of the program and has a name, such as `pc-day`.
 pub struct BuiltIn {
-    /// Name of the workload.
+    /// Name of the workload, as the user writes it.
     pub name: &'static str,
-    /// One line that describes the workload.
+    /// One line that describes the workload, for lists.
     pub summary: &'static str,
     /// Whether the workload is a stand-in: it replaces a trace that is not available, and reproduces the trace's
     /// published figures.
     pub is_stand_in: bool,
-    /// Note that is printed at every use of the workload.
+    /// Note for the user that is printed at every use of the workload, or `None`. Stand-ins have one.
     pub note: Option<&'static str>,
-    /// One past the last sector that the workload may access on any drive. `None` if the workload adapts to the drive.
-    /// Otherwise a drive must be adapted to the workload, as to a trace.
+    /// One past the last sector of 512 bytes that the workload may access, on a drive of any size. `None` if the
+    /// workload adapts its addresses to the size of the drive. A workload with a value does not adapt, so the drive
+    /// must be large enough, as for a trace.
     pub reach_sectors: Option<u64>,
-    /// Returns the figures that the workload reproduces, if it was made to reproduce any.
+    /// Returns the published figures that the workload was made to reproduce; `None` if it was made to reproduce none.
     pub targets: Option<fn() -> Vec<TargetFigure>>,
-    /// Description of how the requests are generated.
+    /// Description of the way in which the requests are generated.
     pub recipe: Recipe,
 }
 
-/// A figure that a workload reproduces.
+/// A published figure that a built-in workload was made to reproduce.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TargetFigure {
-    /// Name of the figure in [`TraceInfo`](crate::statistics::TraceInfo); dots separate the levels.
+    /// Name of the figure: the path of a field of [`TraceInfo`](crate::statistics::TraceInfo), with dots between the
+    /// levels, such as `hot_tracks.share_10`.
     pub name: &'static str,
-    /// Value of the figure that the workload reproduces, in the unit of the figure.
+    /// Published value of the figure, in the unit of that field. The workload's own value may differ a little.
     pub value: f64,
 }
 
@@ -45,25 +47,26 @@ impl TargetFigure {
 /// seed.
 pub(super) type Build = fn(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError>;
 
-/// How the requests of a built-in workload are generated.
+/// The way in which the requests of a built-in workload are generated.
 #[derive(Clone, Copy)]
 pub enum Recipe {
-    /// By a description in fio's words, as users write them.
+    /// From this description in fio's words, which [`WorkloadSpec::parse`](super::WorkloadSpec::parse) reads.
     Words(&'static str),
-    /// By a Rust program written for this workload.
+    /// By Rust code written for this workload.
     Program {
-        /// Function that generates the requests.
+        /// Function that takes the size of the drive in sectors of 512 bytes and a seed, and returns the source of the
+        /// requests.
         build: Build,
-        /// How the requests arrive at the drive.
+        /// Way in which the requests arrive at the drive, unless the user chooses another.
         arrival: Arrival,
     },
 }
 
-/// A workload that is ready to run.
+/// A built-in workload that is ready to run: the source of its requests, and their arrival.
 pub struct Opened {
     /// Source of the requests.
     pub source: Box<dyn Source>,
-    /// How the requests arrive unless the user chooses otherwise.
+    /// Way in which the requests arrive at the drive, unless the user chooses another.
     pub arrival: Arrival,
 }
 
@@ -71,11 +74,13 @@ pub struct Opened {
 const SEED_DEFAULT: u64 = 1;
 
 impl BuiltIn {
-    /// Opens the workload on a drive of `device_sectors` sectors of 512 bytes. `seed` replaces the workload's own seed.
+    /// Returns the source of the workload's requests on a drive of `device_sectors` sectors of 512 bytes. `seed`
+    /// replaces the seed of the workload, which is 1 unless its words set another. A workload with `reach_sectors`
+    /// ignores the size of the drive.
     ///
     /// # Errors
     ///
-    /// If the workload does not fit on the drive.
+    /// If the workload adapts to the drive and does not fit on it.
     pub fn open(&self, device_sectors: u64, seed: Option<u64>) -> Result<Opened, WorkloadError> {
         match self.recipe {
             Recipe::Words(text) => {

@@ -43,9 +43,9 @@ pub(super) enum Distribution {
 /// A zone of a `zoned` distribution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct AccessZone {
-    /// Share of the requests that go to the zone.
+    /// Fraction of the requests whose positions are drawn from this zone.
     pub requests: Share,
-    /// Share of the region that the zone occupies.
+    /// Fraction of the region of the phase that this zone occupies.
     pub region: Share,
 }
 

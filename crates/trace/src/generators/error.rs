@@ -6,26 +6,26 @@
 
 use std::fmt;
 
-/// The place of an error in the description of a workload, in words or in a TOML file.
+/// The place of an error in the description of a workload, which is a text in fio's words or a TOML file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WordPlace {
-    /// A character of the words on the command line.
+    /// A character of a description in fio's words.
     Character {
-        /// Number of the phase, counted from 1.
+        /// Number of the phase that holds the character, counted from 1.
         phase: usize,
-        /// Number of the character, counted from 1.
+        /// Position of the character in the whole text, counted from 1.
         character: usize,
     },
-    /// A line and column of a TOML file, counted from 1.
+    /// A position in a TOML file.
     Line {
-        /// Number of the line.
+        /// Number of the line, counted from 1.
         line: usize,
-        /// Number of the column.
+        /// Number of the character in the line, counted from 1.
         column: usize,
     },
-    /// A whole phase, by its number, counted from 1.
+    /// A phase as a whole: its number among the phases, counted from 1.
     Phase(usize),
-    /// The whole workload.
+    /// The description of the workload as a whole.
     Workload,
 }
 
@@ -40,15 +40,15 @@ impl fmt::Display for WordPlace {
     }
 }
 
-/// The error for a workload that is refused.
+/// The error for a workload whose description is wrong, or that does not fit on the drive.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}: {problem}; {remedy}")]
 pub struct WorkloadError {
-    /// Place of the error.
+    /// Place of the error in the description.
     pub place: WordPlace,
-    /// Description of the problem.
+    /// Description of the problem, for the user.
     pub problem: String,
-    /// Action that solves the problem.
+    /// Instruction to the user that solves the problem, such as `add runtime=…`.
     pub remedy: String,
 }
 

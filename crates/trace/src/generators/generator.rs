@@ -21,7 +21,7 @@ use super::spec::{Job, Phase, WorkloadSpec};
 use super::walk::Walk;
 use crate::request::{Request, Source, TraceError};
 
-/// The source of the requests of a [`WorkloadSpec`].
+/// A source that generates the requests described by a [`WorkloadSpec`].
 #[derive(Clone, Debug)]
 pub struct Generator {
     spec: WorkloadSpec,
@@ -57,11 +57,13 @@ impl Running {
 }
 
 impl Generator {
-    /// Returns a source of the requests of `spec` on a drive of `device_sectors` sectors of 512 bytes.
+    /// Returns a source of the requests of `spec` on a drive of `device_sectors` sectors of 512 bytes. Equal specs and
+    /// sizes give equal requests.
     ///
     /// # Errors
     ///
-    /// If a phase does not fit on the drive.
+    /// If the region of a phase does not fit on the drive, or if a region is smaller than the largest block of its
+    /// phase. The place is the phase.
     pub fn new(spec: WorkloadSpec, device_sectors: u64) -> Result<Generator, WorkloadError> {
         let mut expected = Some(0u64);
         for (index, phase) in spec.phases.iter().enumerate() {
@@ -85,7 +87,7 @@ impl Generator {
         })
     }
 
-    /// Returns the description of the workload.
+    /// Returns the description from which the requests are generated.
     pub fn spec(&self) -> &WorkloadSpec {
         &self.spec
     }

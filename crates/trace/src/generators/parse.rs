@@ -24,12 +24,24 @@ struct Word {
 }
 
 impl WorkloadSpec {
-    /// Parses a workload from fio's words: `rw=randwrite,bs=4k,number_ios=1000;idle=2h;rw=read`.
+    /// Parses a workload from fio's words: `rw=randwrite,bs=4k,number_ios=1000;idle=2h;rw=read`. Commas separate words
+    /// and semicolons separate phases; a phase inherits the values of the previous phase with requests.
+    ///
+    /// # Errors
+    ///
+    /// If a word is unknown, has a wrong value or contradicts another word, if a phase would never end, or if there are
+    /// no requests. The error names the place in `text` and a remedy.
     pub fn parse(text: &str) -> Result<WorkloadSpec, WorkloadError> {
         from_words(text)
     }
 
-    /// Parses a workload from TOML: fio's words as keys, in one table or in one `[[phase]]` for each phase.
+    /// Parses a workload from TOML, with fio's words as keys. Without `[[phase]]`, the file describes one phase. With a
+    /// `[[phase]]` for each phase, the keys above them apply to all phases.
+    ///
+    /// # Errors
+    ///
+    /// If `text` is not TOML, or in the cases of [`WorkloadSpec::parse`]. The error names the place in `text` and a
+    /// remedy.
     pub fn parse_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
         from_toml(text)
     }

@@ -114,12 +114,12 @@ const OTHERS: [BuiltIn; 10] = [
 /// All built-in workloads; the stand-ins for traced machines come last.
 static BUILT_IN: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| OTHERS.into_iter().chain(cloudphysics::ENTRIES).collect());
 
-/// Returns all built-in workloads.
+/// Returns all built-in workloads; the stand-ins for the CloudPhysics machines come last.
 pub fn built_in() -> &'static [BuiltIn] {
     &BUILT_IN
 }
 
-/// Returns the built-in workload called `name`, if there is one.
+/// Returns the built-in workload with exactly this name, or `None` if there is none.
 pub fn named(name: &str) -> Option<&'static BuiltIn> {
     BUILT_IN.iter().find(|entry| entry.name == name)
 }

@@ -14,7 +14,7 @@ use super::quantity::{Share, Span};
 /// Bytes of a sector.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// A workload in fio's words: its phases, and its settings for all phases.
+/// The checked description of a workload in fio's words: its phases, and the settings that apply to all phases.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkloadSpec {
     pub(super) phases: Vec<Phase>,
@@ -42,18 +42,18 @@ pub(super) enum Phase {
     Run(Box<Job>),
 }
 
-/// How the requests of a workload arrive unless the user chooses otherwise.
+/// The way in which the requests of a workload arrive at the drive, unless the user chooses another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// In a closed loop: a constant number of requests is outstanding.
+    /// In a closed loop: a new request arrives as soon as one completes, so that a constant number is outstanding.
     Closed {
-        /// Number of outstanding requests.
+        /// Number of outstanding requests, at least 1.
         depth: u32,
     },
-    /// At the times that the source gives.
+    /// At the times that the source gives, whether or not the drive keeps up.
     AsTimed,
-    /// Like the requests of a trace: at their distances in time, but with no more outstanding requests than the queue
-    /// holds.
+    /// Like the requests of a recorded trace: at the distances in time that the source gives, but with no more
+    /// outstanding requests than the drive's queue holds. If the queue is full, later requests are delayed.
     AsTraced,
 }
 
@@ -71,8 +71,8 @@ pub(super) enum Mode {
 pub(super) struct Pattern {
     pub mode: Mode,
     pub random: bool,
-    /// Number after the colon, or 0 without a colon. In a sequential pattern: the bytes skipped after each request. In
-    /// a random pattern: the number of consecutive requests at each random position.
+    /// Number after the colon in the value of `rw`, or 0 without a colon. In a sequential pattern: the bytes skipped
+    /// after each request. In a random pattern: the number of consecutive requests at each random position.
     pub suffix: u64,
 }
 
@@ -133,26 +133,27 @@ pub(super) struct SizeShare {
 pub(super) struct Job {
     pub pattern: Pattern,
     pub sizes: PerOperation<Vec<SizeShare>>,
-    /// Alignment of random positions in bytes. Zero: the smallest block size of the operation.
+    /// Alignment of random positions within the region, in bytes. 0 means the smallest block size of the operation.
     pub align_bytes: u64,
     pub size: Option<Span>,
     pub offset: Span,
-    /// Bytes after which the phase ends. Zero: not given.
+    /// Number of bytes read, written and trimmed after which the phase ends; 0 for no such limit.
     pub io_bytes: u64,
     pub distribution: Distribution,
     pub random_map: bool,
     pub random_share: PerOperation<Share>,
     pub read_share: Share,
-    /// Reads, writes and trims after which the phase ends. Zero: not given.
+    /// Number of reads, writes and trims after which the phase ends; 0 for no such limit. Flushes do not count.
     pub number_ios: u64,
-    /// Time after which the phase ends. Zero: not given.
+    /// Simulated time after which the phase ends; 0 for no such limit.
     pub runtime: SimDuration,
     pub thinktime: SimDuration,
     pub thinktime_blocks: u64,
-    /// Requests per second in thousandths. Zero: a request is made whenever a slot in the queue is free.
+    /// Rate of the phase's requests in thousandths of a request per second. 0 means no rate: a request arrives whenever
+    /// a slot in the queue is free.
     pub rate_thousandths: u64,
     pub poisson: bool,
-    /// Number of writes between two flushes. Zero: no flushes.
+    /// Number of writes after which the phase makes a flush; 0 for no flushes.
     pub flush_every: u64,
     pub fua: bool,
 }
@@ -260,23 +261,25 @@ impl Job {
 }
 
 impl WorkloadSpec {
-    /// Returns the seed of the workload's random numbers.
+    /// Returns the seed of the workload's random numbers; 1 unless the description sets another.
     pub fn seed(&self) -> u64 {
         self.whole.seed
     }
 
-    /// Returns this workload with another seed.
+    /// Returns this workload with `seed` as the seed of its random numbers.
     pub fn with_seed(mut self, seed: u64) -> WorkloadSpec {
         self.whole.seed = seed;
         self
     }
 
-    /// Returns the number of requests that the workload keeps outstanding.
+    /// Returns the number of requests that the workload keeps outstanding, for all phases; at least 1. It has no effect
+    /// on phases with a `rate_iops`.
     pub fn iodepth(&self) -> u32 {
         self.whole.iodepth
     }
 
-    /// Returns how the requests arrive unless the user chooses otherwise: at their times if a phase has a `rate_iops`.
+    /// Returns the way in which the requests arrive unless the user chooses another: [`Arrival::AsTimed`] if the phases
+    /// have a `rate_iops`, else [`Arrival::Closed`] with the depth [`WorkloadSpec::iodepth`].
     pub fn arrival(&self) -> Arrival {
         let timed = |phase: &Phase| matches!(phase, Phase::Run(job) if job.rate_thousandths > 0);
         if self.phases.iter().any(timed) {
@@ -285,7 +288,8 @@ impl WorkloadSpec {
         Arrival::Closed { depth: self.whole.iodepth }
     }
 
-    /// Returns whether the addresses depend on the size of the drive: a region is a share of it, or the rest of it.
+    /// Returns whether the addresses depend on the size of the drive: the offset or the size of a phase's region is a
+    /// percentage of the drive, or the region has no size and reaches to the end of the drive.
     pub fn needs_device_size(&self) -> bool {
         self.phases.iter().any(|phase| match phase {
             Phase::Run(job) => !matches!((job.offset, job.size), (Span::Bytes(_), Some(Span::Bytes(_)))),
@@ -293,8 +297,9 @@ impl WorkloadSpec {
         })
     }
 
-    /// Returns the end of the farthest region that is given in bytes, in sectors of 512 bytes: the least size of the
-    /// drive. Ignores regions that are shares of the drive or the rest of the drive.
+    /// Returns the smallest size of the drive, in sectors of 512 bytes, that holds all regions whose offset and size
+    /// are given in bytes: the largest end of such a region. Ignores regions that depend on the size of the drive.
+    /// Returns 0 if all regions do.
     pub fn reach_sectors(&self) -> u64 {
         let end = |phase: &Phase| match phase {
             Phase::Run(job) => match (job.offset, job.size) {

@@ -14,15 +14,15 @@ use super::quantity as read;
 use super::quantity::{Share, print_bytes, print_duration, print_rate};
 use super::spec::{Job, Mode, Pattern, PerOperation, Phase, SECTOR_BYTES, SizeShare, Whole, WorkloadSpec};
 
-/// A word in the form for the help text.
+/// The help entry of a word: a key that a description in fio's words may contain, in the form `key=value`.
 pub struct WordInfo {
-    /// The key in `key=value`.
+    /// Name of the word: the part before `=` in `key=value`.
     pub key: &'static str,
-    /// Form of the value.
+    /// Form of the value, such as `SIZE|PERCENT%`; empty if the word needs no value.
     pub takes: &'static str,
-    /// Default value.
+    /// Value that applies if the word is absent; empty if there is none.
     pub default: &'static str,
-    /// Meaning of the word, in one line.
+    /// Meaning of the word, as one line for the user.
     pub help: &'static str,
     /// Field that the word sets. Words with the same field exclude each other in a phase.
     pub(super) field: &'static str,
@@ -126,7 +126,7 @@ const fn whole(
     WordInfo { key, takes: "COUNT", default, help, field: key, bare: false, list: false, effect }
 }
 
-/// Returns all words.
+/// Returns the help entries of all words, in the order of the help text.
 pub fn words() -> &'static [WordInfo] {
     WORDS
 }

@@ -13,9 +13,9 @@ pub(crate) fn looks_like_date(word: &[u8]) -> bool {
 /// UTC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Date {
-    /// Nanoseconds since 1 January 1970.
+    /// Nanoseconds since 1 January 1970 in UTC. A date without a time zone is taken as UTC.
     pub since_1970_ns: u64,
-    /// Whether the date names its time zone.
+    /// Whether the text of the date names its time zone.
     pub has_zone: bool,
 }
 

@@ -2,9 +2,9 @@
 //! a [`Layout`]; this module reads the rows.
 //!
 //! A row is a request if every field that its layout names has a value of the column's kind. Otherwise the error names
-//! the column, the field, and the values accepted. Nothing is guessed from the beginning of a word or from the place of a
-//! dot: if a number has two values, depending on the decimal mark, and no other number of the table's head decides, it
-//! is refused.
+//! the column, the field, and the values accepted. Nothing is guessed from the beginning of a word or from the place of
+//! a dot: if a number has two values, depending on the decimal mark, and no other number of the table's head decides,
+//! it is refused.
 //!
 //! Invariants:
 //! 1. A row is parsed in place. A row without quotation marks needs no allocation.
@@ -98,7 +98,8 @@ pub(crate) enum Operations {
         /// Returns whether the row of this word is not a request.
         is_no_request: fn(&[u8]) -> bool,
     },
-    /// Hexadecimal SCSI operation codes. Rows with other codes than those of reads, writes and flushes are not requests.
+    /// Hexadecimal SCSI operation codes. Rows with other codes than those of reads, writes and flushes are not
+    /// requests.
     Scsi,
     /// None: all requests have this operation.
     All(Operation),
@@ -133,31 +134,33 @@ pub(crate) enum DeviceNames {
 /// The columns of a table, and their units.
 #[derive(Clone)]
 pub(crate) struct Layout {
-    /// Name of the format.
+    /// Name of the trace format that the table is in.
     pub format: &'static str,
-    /// Positions of the used columns, from 0, in ascending order.
+    /// Index (from 0) and meaning of each column that is read, sorted by index.
     pub roles: Vec<(usize, Role)>,
-    /// Number of columns of a row.
+    /// Number of columns that every row has to have.
     pub columns: Columns,
-    /// Contents of the column of operations.
+    /// Origin of the operation of a request: a column of words or codes, or one operation for all requests.
     pub operations: Operations,
-    /// Unit of the times.
+    /// Unit of the numbers in the column of times.
     pub time_unit: TimeUnit,
-    /// Unit of the offsets in bytes.
+    /// Number of bytes that 1 stands for in the column of offsets: 1 for bytes, 512 for sectors.
     pub offset_unit: u64,
-    /// Unit of the sizes in bytes.
+    /// Number of bytes that 1 stands for in the column of sizes: 1 for bytes, 512 for sectors.
     pub size_unit: u64,
-    /// Whether offsets are hexadecimal, with or without `0x`.
+    /// Whether offsets are hexadecimal numbers, with or without a leading `0x`, rather than decimal ones.
     pub has_hexadecimal_offsets: bool,
-    /// Names of devices.
+    /// Form of the entries in the column of devices: numbers only, or any text.
     pub devices: DeviceNames,
-    /// The decimal mark, if the format or the user gives it.
+    /// Decimal mark of the numbers, if the format or the user gives it. With `None`, the reader infers it from the
+    /// numbers.
     pub decimal: Option<Decimal>,
-    /// Whether a row of size 0 is not a request.
+    /// Whether a row of size 0 is skipped as a record that is no request. Otherwise the row is a request of length 0.
     pub empty_is_no_request: bool,
-    /// Handling of a first row without numbers.
+    /// Treatment of a first row that has names in place of numbers.
     pub header: Header,
-    /// Whether each column has its own decimal mark. Otherwise the table has one.
+    /// Whether the decimal mark is inferred for each column separately. Otherwise all columns of the table have one
+    /// mark.
     pub has_marks_by_column: bool,
 }
 
@@ -333,9 +336,9 @@ impl Table {
         }
     }
 
-    /// Returns the values of `word` with each decimal mark: `(point, comma)`. Dots between thousands are written where the
-    /// comma is the decimal mark. Tables of such places have semicolons or tabs between their fields, so elsewhere a
-    /// number with a dot and no comma has a decimal point.
+    /// Returns the values of `word` with each decimal mark: `(point, comma)`. Dots between thousands are written where
+    /// the comma is the decimal mark. Tables of such places have semicolons or tabs between their fields, so elsewhere
+    /// a number with a dot and no comma has a decimal point.
     fn readings(&self, word: &[u8], unit: u64, below: Below) -> (Option<u64>, Option<u64>) {
         let (point, comma) = numbers::readings(word, unit, below);
         let is_point = !matches!(self.delimiter, b';' | b'\t') && word.contains(&b'.') && !word.contains(&b',');
@@ -670,8 +673,8 @@ pub(crate) fn is_header(row: &[Vec<u8>]) -> bool {
     row.iter().any(|field| !field.is_empty()) && !row.iter().any(|field| numbers::is_number(field) || is_date(field))
 }
 
-/// Returns the columns that the header of `head` names, in the form of `--columns`, or `None` if there is no header with
-/// the names of an offset and a size.
+/// Returns the columns that the header of `head` names, in the form of `--columns`, or `None` if there is no header
+/// with the names of an offset and a size.
 pub(crate) fn columns_named(head: &Head<'_>, delimiter: u8) -> Option<String> {
     let rows = rows_of(head, delimiter, 1);
     let header = rows.first().filter(|row| is_header(row))?;

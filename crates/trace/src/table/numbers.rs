@@ -8,12 +8,12 @@
 //!    off, and only in times.
 //! 2. Digits between two groups are three, and the first group has no leading zero.
 
-/// The character before the decimals of a number.
+/// The decimal mark of the numbers in a table. The other of the two characters may separate groups of three digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decimal {
-    /// `1,234.5`.
+    /// A point, as in `1,234.5`.
     Point,
-    /// `1.234,5`.
+    /// A comma, as in `1.234,5`.
     Comma,
 }
 
@@ -152,8 +152,8 @@ fn scientific(word: &[u8], decimal: Decimal, unit: u64, below: Below) -> Result<
     scaled(digits, decimals.len() as i64, exponent, unit, below)
 }
 
-/// Returns the exponent that `digits` write, with its sign. An exponent beyond all numbers of 64 bits is cut to one that
-/// is still beyond them.
+/// Returns the exponent that `digits` write, with its sign. An exponent beyond all numbers of 64 bits is cut to one
+/// that is still beyond them.
 fn exponent(digits: &[u8]) -> Result<i64, Fault> {
     const FAR: u64 = 100_000;
     let (digits, is_negative) = signed(digits);

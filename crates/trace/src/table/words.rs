@@ -12,11 +12,12 @@ pub(crate) const ACCEPTED: &str = "read, write, write-fua, trim, flush, their sh
 /// Meaning of a word or of blktrace's letters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Meaning {
-    /// Whether a flush precedes the operation.
+    /// Whether a flush precedes the operation, as with the letters `FW` of blktrace. The word then stands for two
+    /// requests.
     pub flush_first: bool,
-    /// The operation, or `None` for a flush alone and for letters that name no operation.
+    /// The operation; `None` for blktrace letters of a flush alone, and for letters that name no operation.
     pub operation: Option<Operation>,
-    /// Whether the write has forced unit access (FUA).
+    /// Whether the operation is a write with forced unit access (FUA).
     pub fua: bool,
 }
 
@@ -54,8 +55,8 @@ pub(crate) fn meaning_of(word: &[u8]) -> Option<Meaning> {
 }
 
 /// Returns the meaning of blktrace's letters (RWBS), or `None` if `word` is something else. An F may come first, for a
-/// flush before the operation. The operation is R, W, D or F. Flags follow: F for forced unit access, A for read-ahead, S
-/// for synchronous, M for metadata, E for a secure discard, U for an atomic write.
+/// flush before the operation. The operation is R, W, D or F. Flags follow: F for forced unit access, A for read-ahead,
+/// S for synchronous, M for metadata, E for a secure discard, U for an atomic write.
 fn letters_of_request(lower: &[u8]) -> Option<Meaning> {
     let upper: Vec<u8> = lower.to_ascii_uppercase();
     let meaning = letters(&upper);

@@ -103,9 +103,9 @@ fn by_cause(spent: &ByCause) -> serde_json::Map<String, Value> {
 /// A part of the run, with the state of the file system before and after it, where that is known.
 #[derive(Clone, Copy)]
 pub(super) struct Stretch<'a> {
-    /// Operations of the part, with its start and end.
+    /// Operations of this part of the run, with its start and end time.
     pub row: &'a Row,
-    /// State of the file system at the start and at the end of the part; `None` for a run in a directory.
+    /// State of the file system at the start and at the end of this part; `None` if the benchmark ran in a directory.
     pub states: Option<(State, State)>,
 }
 

@@ -79,7 +79,12 @@ impl Committer<'_> {
 }
 
 impl Fs {
-    /// Makes a file durable: its contents, its length, and all changes of names made before the call.
+    /// Makes file `inode` durable: its contents, its length, and all changes of names and attributes, of any file, that
+    /// were made before the call. Does nothing if the file system is mounted read-only.
+    ///
+    /// # Errors
+    /// The error of the write-back or of the commit. With [`FsError::HostFull`], a device waits for space; the
+    /// write-back and the commit continue in the background.
     pub async fn fsync(&self, inode: Inode) -> Result<(), FsError> {
         if self.0.is_read_only {
             return Ok(());
@@ -92,7 +97,12 @@ impl Fs {
         self.0.spawn_unless_full(written).await?
     }
 
-    /// Makes all changes durable that were made before the call, whatever other tasks change meanwhile.
+    /// Makes all changes of all files durable that were made before the call. Does nothing if the file system is
+    /// mounted read-only.
+    ///
+    /// # Errors
+    /// The error of the write-back or of the commit. With [`FsError::HostFull`], a device waits for space; the
+    /// write-back and the commit continue in the background.
     pub async fn sync(&self) -> Result<(), FsError> {
         if self.0.is_read_only {
             return Ok(());
@@ -105,13 +115,21 @@ impl Fs {
         outcome
     }
 
-    /// Takes a checkpoint of all of the namespace, while changes go on. Does nothing if a checkpoint is being taken
-    /// already. If the checkpoint fails, operations that wait for room in the log get the error.
+    /// Takes a checkpoint of the whole namespace, while other tasks make changes. Does nothing if a checkpoint is being
+    /// taken already, or if the file system is mounted read-only.
+    ///
+    /// # Errors
+    /// [`FsError::NoMetadataSpace`] if a checkpoint has no room for the namespace, or the error of a device. Operations
+    /// that wait for room in the log get the same error.
     pub async fn checkpoint(&self) -> Result<(), FsError> {
         self.0.committer().checkpoint().await
     }
 
-    /// Writes everything, takes a checkpoint, and ends all tasks. Files that are still open cannot be used any more.
+    /// Writes all changes, takes a checkpoint, and ends the background tasks of the file system. All handles of open
+    /// files are invalid afterwards.
+    ///
+    /// # Errors
+    /// The error of a write or of the checkpoint. The background tasks end all the same.
     pub async fn unmount(&self) -> Result<(), FsError> {
         let outcome = self.0.committer().unmount_in_order().await;
         self.0.shutdown.begin();

@@ -9,44 +9,47 @@ use crate::format::name::NAME_BYTES_MAX;
 /// Largest value of an extended attribute, in bytes.
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
-/// Attributes of a file, including changes that are not written yet.
+/// Attributes of a file as `stat` reports them, including changes that are only in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attr {
     /// Inode number of the file.
     pub inode: Inode,
-    /// Attributes: mode, owner, size, times.
+    /// Attributes: mode, owner, links, size, times. The size of a directory is 32 bytes for each name, that of a
+    /// symbolic link the length of its target.
     pub attributes: Attributes,
-    /// Space that the file takes, in blocks of 512 bytes.
+    /// Space that the file takes, in units of 512 bytes. Space that is reserved for unwritten or preallocated data is
+    /// included.
     pub blocks: u64,
 }
 
-/// Changes of a file's attributes. An attribute that is `None` stays as it is.
+/// Changes of a file's attributes. An attribute that is `None` keeps its value.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SetAttr {
-    /// Permission bits; the file type does not change.
+    /// New permission bits, including set-user-ID, set-group-ID and sticky. The file type bits are ignored.
     pub mode: Option<u32>,
     /// User ID of the owner.
     pub uid: Option<u32>,
-    /// Group ID.
+    /// ID of the owning group.
     pub gid: Option<u32>,
-    /// Size in bytes.
+    /// New size of a regular file in bytes. A longer file ends in a hole that reads as zeros.
     pub size: Option<u64>,
-    /// Time of the last read, in nanoseconds since 1970.
+    /// Time of the last read (atime), in nanoseconds since 1970.
     pub accessed_ns: Option<i64>,
-    /// Time of the last change of the contents, in nanoseconds since 1970.
+    /// Time of the last change of the contents (mtime), in nanoseconds since 1970.
     pub modified_ns: Option<i64>,
-    /// Whether to clear set-user-id, and set-group-id if the group may execute, as a write by another user does.
+    /// Whether to clear the set-user-ID bit, and the set-group-ID bit if the group may execute the file. The kernel
+    /// asks for this when another user writes.
     pub drops_set_id: bool,
 }
 
-/// Condition for setting an extended attribute.
+/// Condition under which an extended attribute is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SetAttribute {
-    /// The attribute is created or replaced.
+    /// The attribute is created if it is missing, and replaced if it exists.
     Any,
-    /// Creates the attribute; an existing one is an error (`XATTR_CREATE`).
+    /// The attribute is created. An existing one is an error (`XATTR_CREATE`).
     Create,
-    /// Replaces the attribute; a missing one is an error (`XATTR_REPLACE`).
+    /// The attribute is replaced. A missing one is an error (`XATTR_REPLACE`).
     Replace,
 }
 
@@ -82,12 +85,21 @@ impl Files<'_> {
 }
 
 impl Fs {
-    /// Returns the attributes of a file, including changes that are not written yet.
+    /// Returns the attributes of file `inode`, including changes that are only in memory.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if the file does not exist.
     pub fn attr(&self, inode: Inode) -> Result<Attr, FsError> {
         self.0.files().attr(inode)
     }
 
-    /// Changes attributes of a file. The size is changed first, because that may fail for lack of space.
+    /// Changes attributes of file `inode`, sets its time of change (ctime) to now, and returns the new attributes. The
+    /// size is changed first, because that may fail for lack of space; then no other attribute is changed.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if the file does not exist, [`FsError::ReadOnly`] on a read-only mount. With a size:
+    /// [`FsError::IsDirectory`], [`FsError::Invalid`] for another file that is not regular, [`FsError::TooLarge`],
+    /// [`FsError::NoSpace`].
     pub async fn set_attr(&self, inode: Inode, set: &SetAttr) -> Result<Attr, FsError> {
         let is_shorter = |size| self.0.files().size_recorded(inode) >= size;
         if set.size.is_some_and(is_shorter) {
@@ -126,26 +138,31 @@ impl Fs {
         core.files().attr(inode)
     }
 
-    /// Returns the value of an extended attribute of a file.
+    /// Returns the value of the extended attribute `name` of file `inode`.
     ///
     /// # Errors
-    /// [`FsError::NoAttribute`] if the file has no attribute `name`.
+    /// [`FsError::NoAttribute`] if the file has no such attribute, [`FsError::Stale`] if the file does not exist.
     pub fn attribute(&self, inode: Inode, name: &[u8]) -> Result<Vec<u8>, FsError> {
         let namespace = self.0.namespace.borrow();
         namespace.node(inode)?.attribute(name).map(<[u8]>::to_vec).ok_or(FsError::NoAttribute)
     }
 
-    /// Returns the names of the extended attributes of a file, in order.
+    /// Returns the names of all extended attributes of file `inode`, in byte order.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if the file does not exist.
     pub fn attributes(&self, inode: Inode) -> Result<Vec<Vec<u8>>, FsError> {
         let namespace = self.0.namespace.borrow();
         Ok(namespace.node(inode)?.attributes_extended().map(|(name, _)| name.to_vec()).collect())
     }
 
-    /// Sets an extended attribute of a file.
+    /// Sets the extended attribute `name` of file `inode` to `value`, and its time of change (ctime) to now.
     ///
     /// # Errors
-    /// [`FsError::Range`] if `name` is empty or too long, [`FsError::NoSpace`] if `value` is too long.
-    /// [`FsError::Exists`] or [`FsError::NoAttribute`] if `how` does not allow the operation.
+    /// [`FsError::Range`] if `name` is empty or has more than 255 bytes, [`FsError::NoSpace`] if `value` has more than
+    /// 64 KiB, [`FsError::NoMetadataSpace`] if the metadata have no space for it. [`FsError::Exists`] or
+    /// [`FsError::NoAttribute`] if `how` does not allow the operation. [`FsError::Stale`] if the file does not exist,
+    /// [`FsError::ReadOnly`] on a read-only mount.
     pub async fn set_attribute(
         &self,
         inode: Inode,
@@ -178,10 +195,11 @@ impl Fs {
         self.0.committer().commit_if_much().await
     }
 
-    /// Removes an extended attribute of a file.
+    /// Removes the extended attribute `name` of file `inode`, and sets the file's time of change (ctime) to now.
     ///
     /// # Errors
-    /// [`FsError::NoAttribute`] if the file has no attribute `name`.
+    /// [`FsError::NoAttribute`] if the file has no such attribute, [`FsError::Stale`] if the file does not exist,
+    /// [`FsError::ReadOnly`] on a read-only mount.
     pub async fn remove_attribute(&self, inode: Inode, name: &[u8]) -> Result<(), FsError> {
         self.0.begin_to_free().await?;
         let core = &self.0;

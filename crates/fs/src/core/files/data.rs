@@ -18,36 +18,41 @@ use crate::namespace::Extents;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
-/// Operations of `fallocate`.
+/// Operation of `fallocate` on a range of bytes of a regular file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Allocate {
-    /// Reserves room, and extends the file to the end of the range if it is shorter.
+    /// Reserves space for the blocks in the range that are not stored, and extends a shorter file to the end of the
+    /// range (mode 0).
     Room,
-    /// Reserves room; the length of the file does not change.
+    /// Reserves space for the blocks in the range that are not stored, also behind the end of the file, whose size does
+    /// not change (`FALLOC_FL_KEEP_SIZE`).
     RoomKeepingSize,
-    /// Makes a hole.
+    /// Makes the bytes in the range zeros. Blocks that lie wholly in it become holes, as far as the store can have
+    /// holes. The size does not change (`FALLOC_FL_PUNCH_HOLE`).
     PunchHole,
-    /// Makes zeros; a shorter file is extended to the end of the range.
+    /// Makes the bytes in the range zeros with reserved space, and extends a shorter file to the end of the range
+    /// (`FALLOC_FL_ZERO_RANGE`).
     Zeros,
-    /// Makes zeros; the length of the file does not change.
+    /// Makes the bytes in the range up to the end of the file zeros with reserved space. The size does not change
+    /// (`FALLOC_FL_ZERO_RANGE` with `FALLOC_FL_KEEP_SIZE`).
     ZerosWithin,
 }
 
-/// Targets of `lseek`.
+/// Goal of [`Fs::seek`], like the `SEEK_DATA` and `SEEK_HOLE` of `lseek`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seek {
-    /// Data.
+    /// A block with data, stored or in memory.
     Data,
-    /// A hole. The end of a file counts as one.
+    /// A hole: a block without data, also if space is preallocated for it. The end of the file counts as a hole.
     Hole,
 }
 
-/// The contents of a write.
+/// Contents of a write, borrowed bytes or owned blocks.
 #[derive(Debug)]
 pub enum Contents<'a> {
-    /// Any bytes.
+    /// Bytes of any number, which are copied.
     Bytes(&'a [u8]),
-    /// Whole blocks.
+    /// Whole blocks of 4 KiB, which are kept without copying.
     Blocks(Vec<Box<[u8; BLOCK_BYTES]>>),
 }
 
@@ -57,14 +62,15 @@ fn boxed(block: &[u8; BLOCK_BYTES]) -> Box<[u8; BLOCK_BYTES]> {
 }
 
 impl Contents<'_> {
-    /// Copies `bytes` into blocks, if they are whole blocks of a file at `offset`.
+    /// Copies `bytes` into blocks of 4 KiB. Returns `None` unless `offset`, where they are to be written, and their
+    /// length are multiples of 4 KiB, and the length is not 0.
     pub fn blocks_of(offset: u64, bytes: &[u8]) -> Option<Contents<'static>> {
         let (blocks, rest) = bytes.as_chunks::<BLOCK_BYTES>();
         let are_whole = rest.is_empty() && !blocks.is_empty() && offset.is_multiple_of(BYTES);
         are_whole.then(|| Contents::Blocks(blocks.iter().map(boxed).collect()))
     }
 
-    /// Returns the length in bytes.
+    /// Returns the length of the contents in bytes.
     pub fn length(&self) -> u64 {
         match self {
             Contents::Bytes(bytes) => bytes.len() as u64,
@@ -76,33 +82,49 @@ impl Contents<'_> {
 /// Result of reconstructing damaged blocks.
 #[derive(Default)]
 pub(in crate::core) struct RepairOutcome {
-    /// Blocks that could not be reconstructed.
+    /// Blocks of the data device that could not be reconstructed, by number.
     pub lost: Vec<u64>,
-    /// Blocks taken from a copy in the hot zone, because neither the drives nor parity gave them.
+    /// Blocks of the data device whose contents were taken from a copy in the hot zone, because neither the drives nor
+    /// parity provided them.
     pub from_copies: Vec<u64>,
 }
 
 impl Fs {
-    /// Reads up to `length` bytes from byte `offset` of a file on, fewer at the end of the file.
+    /// Reads up to `length` bytes of file `inode` from byte `offset` on, in their current state: from memory or from
+    /// the devices. Returns fewer bytes if the file ends before, and none if `offset` is not before its end. Holes read
+    /// as zeros. The data are verified by their checksums.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if the file does not exist, [`FsError::IsDirectory`] for a directory. [`FsError::Damaged`] if
+    /// a block cannot be reconstructed, or the error of a device.
     pub async fn read(&self, inode: Inode, offset: u64, length: usize) -> Result<Vec<u8>, FsError> {
         self.0.files().read_from(inode, offset, length, true).await
     }
 
-    /// Like [`Fs::read`], but without copies in the hot zone, even if the store does not give the data: for checks.
+    /// Like [`Fs::read`], but never reads a copy in the hot zone, even if the store does not give the data: for checks.
+    /// Files stored only in the hot zone are read there. The read does not count for the heat of the file.
     pub async fn read_stored_only(&self, inode: Inode, offset: u64, length: usize) -> Result<Vec<u8>, FsError> {
         self.0.files().read_from(inode, offset, length, false).await
     }
 
-    /// Writes `bytes` at byte `offset` of a file, in memory; a later write-back stores them. An error leaves the file
-    /// unchanged.
+    /// Writes `bytes` at byte `offset` of regular file `inode`, in memory. A later write-back stores them. The file
+    /// becomes longer if the bytes end behind its end; a gap before `offset` reads as zeros. If too many changes are in
+    /// memory, first waits until older ones are written back. An empty `bytes` changes nothing. An error leaves the
+    /// file unchanged.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if the file does not exist, [`FsError::IsDirectory`] for a directory, [`FsError::Invalid`]
+    /// for another file that is not regular. [`FsError::TooLarge`] if the file would exceed the largest size.
+    /// [`FsError::NoSpace`] or [`FsError::NoMetadataSpace`] if no space can be reserved, [`FsError::HostFull`] while a
+    /// device waits for space on the host's disk, [`FsError::ReadOnly`] on a read-only mount, or the error of a device.
     pub async fn write(&self, inode: Inode, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
         self.write_contents(inode, offset, Contents::Bytes(bytes)).await
     }
 
-    /// Like [`Fs::write`]; whole blocks are kept without a copy.
+    /// Like [`Fs::write`]; [`Contents::Blocks`] are kept without copying.
     ///
     /// # Panics
-    /// If `contents` are whole blocks and `offset` is not a multiple of the block size.
+    /// `contents` are blocks and `offset` is not a multiple of 4 KiB.
     pub async fn write_contents(&self, inode: Inode, offset: u64, contents: Contents<'_>) -> Result<(), FsError> {
         self.0.begin().await?;
         let length = contents.length();
@@ -124,7 +146,15 @@ impl Fs {
         Ok(())
     }
 
-    /// Applies operation `what` of `fallocate` to bytes `offset` to `offset + length`.
+    /// Applies operation `what` of `fallocate` to the bytes from `offset` up to, and without, `offset + length` of file
+    /// `inode`. If an error occurs, the size is unchanged, but some bytes of the range may be zeros already.
+    ///
+    /// # Errors
+    /// [`FsError::Invalid`] if `length` is 0 or the file is neither regular nor a directory, [`FsError::IsDirectory`]
+    /// for a directory, [`FsError::Stale`] if the file does not exist. [`FsError::TooLarge`] if the range exceeds the
+    /// largest size of a file. [`FsError::NoSpace`] or [`FsError::NoMetadataSpace`] if no space can be reserved,
+    /// [`FsError::HostFull`] if a device waits for space on the host's disk, [`FsError::ReadOnly`] on a read-only
+    /// mount, or the error of a device.
     pub async fn allocate(&self, inode: Inode, offset: u64, length: u64, what: Allocate) -> Result<(), FsError> {
         self.0.begin().await?;
         if length == 0 {
@@ -164,12 +194,13 @@ impl Fs {
         Ok(())
     }
 
-    /// Returns the position in bytes of the first data, or of the first hole, at or behind `offset`. Data that are not
-    /// written to the device yet count as data. The end of the file counts as a hole.
+    /// Returns the position in bytes of the first data, or of the first hole, at or behind byte `offset` of file
+    /// `inode`. Data and holes are found by whole blocks of 4 KiB. Data that are only in memory count as data; the end
+    /// of the file counts as a hole.
     ///
     /// # Errors
     /// [`FsError::NoData`] if `offset` is not before the end of the file, or if data are sought and only a hole
-    /// follows.
+    /// follows. [`FsError::Stale`] if the file does not exist.
     pub fn seek(&self, inode: Inode, offset: u64, what: Seek) -> Result<u64, FsError> {
         let size = self.0.files().attr(inode)?.attributes.size;
         if offset >= size {

@@ -106,20 +106,24 @@ impl LifetimesState {
 }
 
 impl Fs {
-    /// Counts a reply to the kernel that mentions a file. The file exists, even without names, until [`Fs::forget`] has
-    /// lowered the count to 0.
+    /// Adds 1 to the lookup count of file `inode`: the kernel got a reply that mentions the file. As long as the count
+    /// is not 0, the file exists, even without names.
     pub fn add_lookup(&self, inode: Inode) {
         self.0.lifetimes.lookups.borrow_mut().add(inode);
     }
 
-    /// Lowers the lookup count of a file by `lookups`. At 0, a file without name and handle is removed.
+    /// Subtracts `lookups` from the lookup count of file `inode`. When the count becomes 0, the file is removed if it
+    /// has neither a name nor an open handle.
     pub fn forget(&self, inode: Inode, lookups: u64) {
         if self.0.lifetimes.lookups.borrow_mut().take(inode, lookups) {
             self.0.files().drop_if_unused(inode);
         }
     }
 
-    /// Opens a file: it exists until it is closed, even if it loses all names.
+    /// Opens a handle of file `inode`. The file exists until the handle is closed, even if it loses all names.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if the file does not exist.
     pub fn open(&self, inode: Inode) -> Result<(), FsError> {
         self.0.namespace.borrow().node(inode)?;
         let open = self.0.files().open_or_new(inode);
@@ -127,17 +131,15 @@ impl Fs {
         Ok(())
     }
 
-    /// Closes one handle of a file, even if the result is an error. Closing the last handle writes back the staged data
-    /// of a file that has a name (Singh 2014 §2.2.2). The data may not be durable before [`Fs::fsync`] or the next
-    /// commit.
+    /// Closes one handle of file `inode`, also if an error is returned. Closing the last handle writes back the changes
+    /// in memory, if the file has a name (Singh 2014 §2.2.2), and removes a file without name and lookup count. The
+    /// data may not be durable before [`Fs::fsync`] or the next commit.
     ///
     /// # Errors
-    ///
     /// [`FsError::Stale`] if the file is not open, or the error of the write-back.
     ///
     /// # Panics
-    ///
-    /// If the file is closed more often than it was opened.
+    /// The file has no open handle but changes in memory: it is closed more often than it was opened.
     pub async fn close(&self, inode: Inode) -> Result<(), FsError> {
         let Some(open) = self.0.files().open_of(inode) else { return Err(FsError::Stale) };
         assert!(open.handles.get() > 0, "file {inode} is closed more often than it was opened");

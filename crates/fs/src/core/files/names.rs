@@ -20,39 +20,40 @@ const SYMLINK: u32 = 0o120_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
 const SET_GROUP_ID: u32 = 0o2000;
 
-/// User and group that create a file.
+/// User and group that create a file. They become its owner, unless the directory has the set-group-ID bit: then the
+/// file gets the group of the directory.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Caller {
-    /// User ID.
+    /// User ID of the process that creates the file.
     pub uid: u32,
-    /// Group ID.
+    /// Group ID of the process that creates the file.
     pub gid: u32,
 }
 
-/// Mode of a rename.
+/// Mode of [`Fs::rename`], with the flag of `renameat2` in parentheses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rename {
-    /// A file that has the new name is replaced.
+    /// A file or an empty directory that has the new name loses it (no flag).
     Replace,
-    /// The rename fails if a file has the new name (`RENAME_NOREPLACE`).
+    /// The rename fails with [`FsError::Exists`] if a file has the new name (`RENAME_NOREPLACE`).
     NoReplace,
-    /// The two files exchange their names (`RENAME_EXCHANGE`).
+    /// The two files exchange their names (`RENAME_EXCHANGE`). Both must exist.
     Exchange,
-    /// Like [`Rename::Replace`]; the old name goes to a new whiteout of this caller, a character device 0:0
+    /// Like [`Rename::Replace`]; a new whiteout, a character device 0:0 that this caller owns, gets the old name
     /// (`RENAME_WHITEOUT`).
     Whiteout(Caller),
 }
 
-/// An entry of a directory listing.
+/// Entry of a directory listing ([`Fs::list`]).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listed {
-    /// Offset at which the listing continues behind this entry.
+    /// Offset to pass to [`Fs::list`] to continue behind this entry.
     pub next: u64,
-    /// Name of the entry.
+    /// Name of the entry, as bytes; `.` and `..` included.
     pub name: Vec<u8>,
-    /// Inode number of the file.
+    /// Inode number of the file with this name.
     pub inode: Inode,
-    /// Mode of the file.
+    /// File type and permissions of the file, in the encoding of `st_mode`.
     pub mode: u32,
 }
 
@@ -93,7 +94,12 @@ fn check_name(name: &[u8]) -> Result<(), FsError> {
 }
 
 impl Fs {
-    /// Returns the attributes of the file that is called `name` in `directory`.
+    /// Returns the attributes of the file called `name` in `directory`. The names `.` and `..` are found, too. The
+    /// lookup count of the kernel is not changed ([`Fs::add_lookup`]).
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`] if there is no such name, [`FsError::NameTooLong`] if it has more than 255 bytes,
+    /// [`FsError::NotDirectory`] if `directory` is none, [`FsError::Stale`] if it does not exist.
     pub fn lookup(&self, directory: Inode, name: &[u8]) -> Result<Attr, FsError> {
         let inode = match name {
             b"." => directory,
@@ -103,7 +109,16 @@ impl Fs {
         self.0.files().attr(inode)
     }
 
-    /// Creates a file, a device node, a pipe or a socket.
+    /// Creates a regular file, a device node, a pipe or a socket called `name` in `directory`, and returns its
+    /// attributes. `mode` has the encoding of `st_mode`, with the file type; `rdev` is the device number of a device
+    /// node. The change is durable with the next commit.
+    ///
+    /// # Errors
+    /// [`FsError::Exists`] if the name exists, also for `.` and `..`. [`FsError::NotFound`] if it is empty or the
+    /// directory was removed, [`FsError::NameTooLong`] if it has more than 255 bytes, [`FsError::Invalid`] if it
+    /// contains `/` or NUL. [`FsError::NotDirectory`] or [`FsError::Stale`] for a wrong `directory`.
+    /// [`FsError::NoMetadataSpace`] if the metadata have no space, [`FsError::HostFull`] if a device waits for space,
+    /// [`FsError::ReadOnly`] on a read-only mount.
     pub async fn make_node(
         &self,
         directory: Inode,
@@ -115,12 +130,22 @@ impl Fs {
         self.0.files().add(directory, name, mode, rdev, caller, None).await
     }
 
-    /// Creates a directory.
+    /// Creates the directory `name` in directory `parent`, and returns its attributes. Only the lower 12 bits of
+    /// `mode`, the permissions, are used.
+    ///
+    /// # Errors
+    /// As for [`Fs::make_node`], and [`FsError::TooManyLinks`] if `parent` has 65,000 links, two and one for each
+    /// subdirectory.
     pub async fn make_directory(&self, parent: Inode, name: &[u8], mode: u32, caller: Caller) -> Result<Attr, FsError> {
         self.0.files().add(parent, name, DIRECTORY | mode & 0o7777, 0, caller, None).await
     }
 
-    /// Creates a symbolic link.
+    /// Creates the symbolic link `name` to the path `target` in `directory`, and returns its attributes. The path is
+    /// not checked.
+    ///
+    /// # Errors
+    /// As for [`Fs::make_node`]; also [`FsError::NotFound`] if `target` is empty, [`FsError::NameTooLong`] if it has
+    /// more than 4,095 bytes.
     pub async fn make_symlink(
         &self,
         directory: Inode,
@@ -135,7 +160,13 @@ impl Fs {
         }
     }
 
-    /// Creates a file without a name (`O_TMPFILE`) and with one handle. The last close removes it, unless it was linked.
+    /// Creates a file without a name (`O_TMPFILE`), opens one handle of it, and returns its attributes. `directory`
+    /// only determines the owning group if it has the set-group-ID bit. The last close removes the file, unless it was
+    /// given a name ([`Fs::link`]).
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if `directory` does not exist, [`FsError::NoMetadataSpace`] if the metadata have no space,
+    /// [`FsError::HostFull`] if a device waits for space, [`FsError::ReadOnly`] on a read-only mount.
     pub async fn make_unnamed(&self, directory: Inode, mode: u32, caller: Caller) -> Result<Attr, FsError> {
         self.0.begin().await?;
         let core = &self.0;
@@ -155,8 +186,13 @@ impl Fs {
         core.files().attr(inode)
     }
 
-    /// Gives `inode` another name. Writes back the file's data first, so that a name found after a power cut is of a
-    /// whole file.
+    /// Gives file `inode` the additional name `name` in `directory` (a hard link), and returns its attributes. Writes
+    /// back the file's data first, so that a name that is found after a power cut belongs to a whole file.
+    ///
+    /// # Errors
+    /// [`FsError::Invalid`] for a directory or a name with `/` or NUL, [`FsError::Exists`] if the name exists,
+    /// [`FsError::TooManyLinks`] if the file has 65,000 names. Otherwise as for [`Fs::make_node`], or the error of the
+    /// write-back.
     pub async fn link(&self, inode: Inode, directory: Inode, name: &[u8]) -> Result<Attr, FsError> {
         self.0.begin().await?;
         check_name(name)?;
@@ -189,11 +225,14 @@ impl Fs {
         core.files().attr(inode)
     }
 
-    /// Removes the name `name` of `directory`. The file is removed with its last name, or at its last close.
+    /// Removes the name `name` of a file in `directory`. The file itself is removed once it has no name, no open handle
+    /// and no lookup count of the kernel.
     ///
     /// # Errors
-    /// [`FsError::NotFound`], [`FsError::NotDirectory`] if `directory` is none, or [`FsError::IsDirectory`] if the file
-    /// is one; otherwise the error with which the change was refused.
+    /// [`FsError::NotFound`] if there is no such name, [`FsError::IsDirectory`] if it is a directory,
+    /// [`FsError::NotDirectory`] or [`FsError::Stale`] for a wrong `directory`, [`FsError::NameTooLong`] if `name` has
+    /// more than 255 bytes. [`FsError::HostFull`] if a device waits for space and the log has no room,
+    /// [`FsError::ReadOnly`] on a read-only mount.
     pub async fn unlink(&self, directory: Inode, name: &[u8]) -> Result<(), FsError> {
         self.0.begin_to_free().await?;
         let core = &self.0;
@@ -218,11 +257,12 @@ impl Fs {
         self.0.committer().commit_if_much().await
     }
 
-    /// Removes the empty directory `name` of `parent`.
+    /// Removes the empty directory called `name` in directory `parent`.
     ///
     /// # Errors
-    /// [`FsError::NotFound`], [`FsError::NotDirectory`], [`FsError::NotEmpty`] or, for the name `.`,
-    /// [`FsError::Invalid`]; otherwise the error with which the change was refused.
+    /// [`FsError::NotFound`] if there is no such name, [`FsError::NotDirectory`] if it is no directory,
+    /// [`FsError::NotEmpty`] if the directory has names, or for the name `..`, [`FsError::Invalid`] for the name `.`.
+    /// Otherwise as for [`Fs::unlink`].
     pub async fn remove_directory(&self, parent: Inode, name: &[u8]) -> Result<(), FsError> {
         self.0.begin_to_free().await?;
         if name == b"." {
@@ -247,7 +287,15 @@ impl Fs {
         self.0.committer().commit_if_much().await
     }
 
-    /// Renames the file `name` in directory `from` to `new_name` in directory `to`. Writes back the file's data first.
+    /// Renames the file or directory `name` in directory `from` to `new_name` in directory `to`. Writes back the file's
+    /// data first. If both names belong to the same file, nothing is changed.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`] if there is no `name`, or no `new_name` to exchange with; [`FsError::Exists`] with
+    /// [`Rename::NoReplace`] if `new_name` exists. [`FsError::NotDirectory`], [`FsError::IsDirectory`] or
+    /// [`FsError::NotEmpty`] if the new name belongs to a file that cannot be replaced. [`FsError::Invalid`] for `.`
+    /// and `..`, or if a directory would move below itself. [`FsError::TooManyLinks`] if `to` has 65,000 links.
+    /// Otherwise as for [`Fs::make_node`], or the error of the write-back.
     pub async fn rename(
         &self,
         from: Inode,
@@ -304,12 +352,20 @@ impl Fs {
         self.0.committer().commit_if_much().await
     }
 
-    /// Returns up to `count` entries of a directory, from offset `from` on. The offset is 0 or a [`Listed::next`].
+    /// Returns up to `count` entries of a directory from offset `from` on: 0 for the first entries, or the
+    /// [`Listed::next`] of an entry. The entries `.` and `..` come first, the others in the order of their cookies.
+    /// Returns none at the end.
+    ///
+    /// # Errors
+    /// [`FsError::NotDirectory`] if the file is no directory, [`FsError::Stale`] if it does not exist.
     pub fn list(&self, directory: Inode, from: u64, count: usize) -> Result<Vec<Listed>, FsError> {
         self.0.files().list(directory, from, count)
     }
 
-    /// Returns the target of a symbolic link.
+    /// Returns the target path of symbolic link `inode`.
+    ///
+    /// # Errors
+    /// [`FsError::Invalid`] if the file is no symbolic link, [`FsError::Stale`] if it does not exist.
     pub fn read_link(&self, inode: Inode) -> Result<Vec<u8>, FsError> {
         let namespace = self.0.namespace.borrow();
         let target = namespace.node(inode)?.target().map(<[u8]>::to_vec);

@@ -38,33 +38,35 @@ use crate::format::hot_stamp::{HotStamp, STAMP_BLOCK};
 use crate::format::superblock::Superblock;
 use crate::namespace::{Groups, HotPartRecord};
 
-/// State of a part.
+/// State of a part of the hot zone on a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
-    /// The part is read, and files are copied to it.
+    /// The part is in use: copies of files are read from it and written to it.
     Used,
-    /// The part is only read.
+    /// The contents of the part are valid and read. Nothing is written to it yet.
     Read,
-    /// The contents are outdated: they are dropped, and the part starts empty.
+    /// The contents of the part are outdated and not read. They are dropped, and the part is then used anew.
     Doubted,
-    /// The drive of the part is missing, has no room for the part, or failed.
+    /// The drive of the part is missing, has no space for the part, or failed. Nothing is read from the part or written
+    /// to it.
     GivenUp,
 }
 
-/// Status of a part.
+/// Status of a part of the hot zone on a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PartStatus {
-    /// Number of the drive that holds the part, or held it.
+    /// Number of the drive in the array, counted from 0, that holds the part or held it last.
     pub drive: u8,
-    /// Name of the drive, if the drive is present.
+    /// Device name of the drive; `None` if the drive is missing, has failed or is being replaced.
     pub name: Option<String>,
-    /// Size of the part, in blocks.
+    /// Size of the part, in blocks of 4 KiB.
     pub blocks: u64,
-    /// Blocks of the part in which files lie.
+    /// Number of blocks of the part that are not free: they hold copies of files, are being written, or are about to be
+    /// freed.
     pub used: u64,
-    /// State of the part.
+    /// State of the part: in use, only read, outdated, or given up.
     pub standing: Standing,
-    /// Number of pieces of files that were read from the part since the mount.
+    /// Number of successful reads of runs of blocks from the part since the mount.
     pub hits: u64,
 }
 

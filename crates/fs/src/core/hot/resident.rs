@@ -44,7 +44,7 @@ const SPARE_SHARE: u64 = 32;
 pub(in crate::core) struct Looked {
     /// Number of blocks that are damaged on some copy of the metadata and intact on another.
     pub damaged: u64,
-    /// Blocks that are intact on no copy: the file, and the block of the file.
+    /// Blocks that are intact on no copy: inode number, and number of the block of 4 KiB in the file.
     pub lost: Vec<(Inode, u64)>,
 }
 

@@ -41,17 +41,19 @@ const BLANK_BLOCKS: u64 = 256;
 /// Planned layout of a file system on its devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// Superblock of the file system, with member number 0. Each device gets a copy with its own member number in its
-    /// first block, and a second copy if there is room behind it.
+    /// Superblock of the file system, with member number 0. Each device gets it with its own member number, in its
+    /// first block and, except for caveat disks without metadata, also in its second block.
     pub superblock: Superblock,
-    /// Approximate number of files that the metadata have room for.
+    /// Approximate number of files that the space for metadata allows.
     pub files: u64,
 }
 
-/// Plans the layout of a file system on `parts`, and writes nothing.
+/// Plans the layout of a file system on `parts`. Only the geometries of the devices are used; nothing is read or
+/// written.
 ///
 /// # Errors
-/// [`FsError::Format`] if the devices do not suit the options or one another, or are too small.
+/// [`FsError::Format`] if no drive is given, or if the devices do not suit the options or one another, or are too
+/// small.
 pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
     let (drives, metadata) = (parts.drives, parts.metadata);
     let Some(first) = drives.first() else { return Err(FsError::format("no device", "give at least one")) };
@@ -280,8 +282,12 @@ pub(crate) fn bytes_in_slot(blocks: u64) -> u64 {
     low
 }
 
-/// Makes a file system on `data`, with its metadata on `metadata` or in the unshingled part of `data`. The previous
-/// contents of the devices are lost. The root directory gets the time `time_ns`, in nanoseconds since 1970.
+/// Makes a file system on the drive `data`, with its metadata on the device `metadata` or, if that is `None`, on
+/// `data`. All previous contents of the devices are lost. `time_ns`, in nanoseconds since 1970, becomes the time of the
+/// root directory. The file system is durable when this returns.
+///
+/// # Errors
+/// As for [`make_on`].
 pub async fn make(
     data: &Device,
     metadata: Option<&Device>,
@@ -295,7 +301,9 @@ pub async fn make(
 /// Like [`make`], on one or more drives, with one or more copies of the metadata, and with spares.
 ///
 /// # Errors
-/// [`FsError::Format`] if a device holds a file system and [`MakeOptions::overwrite`] is not set, or if [`plan`] fails.
+/// [`FsError::Format`] if a device holds a file system of Imbrex and [`MakeOptions::overwrite`] is not set, if [`plan`]
+/// fails, if the store refuses its options, or if a copy of the metadata cannot be written. [`FsError::Device`] if
+/// another operation of a device fails.
 pub async fn make_on(parts: Parts<'_>, options: &MakeOptions, time_ns: i64) -> Result<Plan, FsError> {
     let plan = plan(parts, options)?;
     let superblock = &plan.superblock;

@@ -6,48 +6,49 @@ use uuid::Uuid;
 use crate::device::{BLOCK_BYTES, Device};
 use crate::format::superblock::Role;
 
-/// Place of the hot zone.
+/// Place of the hot zone of a file system.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum HotOn {
-    /// The area of the metadata.
+    /// The metadata area, on each device with a copy of the metadata.
     #[default]
     Metadata,
-    /// The drives that hold the data: their conventional zones, or the outer part of conventional disks.
+    /// The drives of the array that hold the data: their conventional zones, or the first blocks of conventional disks.
     Drives,
 }
 
-/// Options for making a file system.
+/// Options with which a file system is made.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MakeOptions {
-    /// UUID of the file system, from which the UUIDs of its devices are derived; a random one if not given.
+    /// UUID of the file system, from which the UUIDs of its devices are derived. `None` for a random one.
     pub uuid: Option<Uuid>,
-    /// Name of the store. If not given, `log` for an array, and otherwise the default for the kind of the drive.
+    /// Name of the store. If `None`: `log` for several drives or with parity, otherwise `strict-append` for a zoned
+    /// drive and `caveat` for a caveat disk. A single conventional drive needs a name.
     pub store: Option<String>,
-    /// Options of the store. A mount uses them unless it is given others.
+    /// Options of the store, pairs of key and value. They are stored in the superblock, and a mount uses them unless it
+    /// is given others.
     pub options: Vec<(String, String)>,
-    /// Blocks for metadata, including the hot zone. If not given: on a zoned drive all conventional zones; on another
-    /// drive a sixty-fourth of its blocks, at least 256, plus the hot zone. Devices that hold only metadata are used
-    /// whole.
+    /// Number of blocks of 4 KiB for metadata, hot zone included, if they are on the data drive. If `None`: on a zoned
+    /// drive all conventional zones; on another drive a sixty-fourth of its blocks, at least 256, plus the hot zone.
+    /// Ignored if the metadata have devices of their own: these are used up to the size of the smallest.
     pub metadata_blocks: Option<u64>,
-    /// Whether to make the file system even if the devices hold one already.
+    /// Whether to make the file system even if a device holds a file system of Imbrex already.
     pub overwrite: bool,
-    /// Number of drives that an array can lose without loss of data.
+    /// Number of parity columns of the array, 0 to 3: so many drives can be lost without loss of data.
     pub parity: u8,
-    /// Blocks of the hot zone, which only store `log` has; 0 for none.
+    /// Size of the hot zone in blocks of 4 KiB; 0 for none. Only store `log` has a hot zone.
     pub hot_blocks: u64,
-    /// Place of the hot zone.
+    /// Place of the hot zone: the metadata area, or the drives of the array.
     pub hot_on: HotOn,
 }
 
-/// The devices on which a file system is made.
+/// The devices on which a file system is made, in the order of their member numbers.
 #[derive(Clone, Copy)]
 pub struct Parts<'a> {
-    /// Drives that hold the data: one drive, or the drives of an array.
+    /// Drives that hold the data: one drive, or the drives of an array in the order of their numbers.
     pub drives: &'a [Device],
-    /// Devices that hold one copy of the metadata each. If empty, the metadata are in the unshingled part of the one
-    /// drive.
+    /// Devices that hold one copy of the metadata each, at most 4. If empty, the metadata are on the only data drive.
     pub metadata: &'a [Device],
-    /// Spare drives, which replace drives of the array that fail.
+    /// Spare drives, which replace drives of the array that fail. Only arrays with parity have them.
     pub spares: &'a [Device],
 }
 

@@ -20,7 +20,11 @@ fn age(superblock: &Superblock) -> (u64, u64) {
     (superblock.standing.generation, superblock.writes)
 }
 
-/// Returns the superblock of a device. If both of its superblocks are readable, returns the one that was written later.
+/// Reads the superblock of a device from its first two blocks. If both hold a valid one, returns the one that was
+/// written later.
+///
+/// # Errors
+/// [`FsError::Format`] if neither block can be read and decoded.
 pub async fn look(device: &Device) -> Result<Superblock, FsError> {
     let mut why = String::new();
     let mut found: Option<Superblock> = None;
@@ -60,9 +64,10 @@ type Copies = Vec<(usize, Device, bool)>;
 
 /// The devices of one file system that were given.
 pub(super) struct Members {
-    /// Superblock of a copy of the metadata of the latest generation.
+    /// Newest superblock of the given devices with metadata.
     pub superblock: Superblock,
-    /// Devices with copies of the metadata.
+    /// Devices with copies of the metadata: number of the copy counted from 0, device, and whether the copy is up to
+    /// date.
     pub metadata: Copies,
     /// Errors of the devices that could not be identified, as text.
     pub unknown: Vec<String>,

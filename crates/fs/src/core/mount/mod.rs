@@ -46,22 +46,23 @@ use crate::journal::{Checksums, Log, Mirror};
 use crate::namespace::{Namespace, ROOT};
 use crate::store::{self, Store};
 
-/// Options of a mount.
+/// Options with which a file system is mounted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MountOptions {
-    /// Whether nothing on the devices may change.
+    /// Whether to mount read-only: nothing on the devices is written, and operations that change something fail.
     pub read_only: bool,
-    /// Limits other than the default ones.
+    /// Limits of memory, commands and intervals. `None` for the defaults.
     pub bounds: Option<Bounds>,
-    /// Options of the store, which override those that the file system was made with.
+    /// Options of the store, pairs of key and value. They override those that the file system was made with.
     pub options: Vec<(String, String)>,
-    /// Time at which the clock began, in nanoseconds since 1970.
+    /// Time of day, in nanoseconds since 1970, at which the clock of the executor was 0.
     pub epoch_ns: i64,
-    /// Whether spares replace drives that fail, and interrupted replacements continue.
+    /// Whether spares replace drives that fail while mounted, and interrupted replacements continue, without a request.
     pub replaces_by_itself: bool,
-    /// Whether to convert a file system of an older format, which otherwise can only be read.
+    /// Whether to convert a file system of an older format to the present one. Otherwise it can only be mounted
+    /// read-only.
     pub upgrades: bool,
-    /// Deliberate mistake, for tests.
+    /// Deliberate mistake that the file system makes, for tests; `None` for no mistake.
     #[cfg(feature = "fault-injection")]
     pub sabotage: Option<Sabotage>,
 }
@@ -76,33 +77,36 @@ impl MountOptions {
     }
 }
 
-/// Findings of a mount.
+/// Findings of a mount: the metadata that were read, and the devices that are missing or outdated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mounted {
-    /// Number of the checkpoint that was read.
+    /// Number of the newest checkpoint that was read, or that the superblocks name if it is a later one.
     pub checkpoint: u64,
-    /// Number of records replayed from the log behind the checkpoint.
+    /// Number of records that were replayed from the log after that checkpoint was loaded.
     pub records: u64,
-    /// Number of files that were removed because they had neither a name nor a handle any more.
+    /// Number of files without a name that were found: they were open at a power cut. A mount for writing removes them.
     pub unnamed: u64,
-    /// Number of the damaged frame of the log, if later frames exist. All records in it and behind it are lost.
+    /// Number of the first damaged frame of the log, if later frames were written. All records from that frame on are
+    /// lost. Such a file system can only be mounted read-only; otherwise this is `None`.
     pub lost_from: Option<u64>,
-    /// Missing drives of the array, each by number and UUID. The array is read and written without them.
+    /// Missing drives of the array, as text with number and UUID. The array works without them.
     pub missing: Vec<String>,
-    /// Devices that were members once and are not any more. None of their data are read.
+    /// Names of given devices that once belonged to the file system and were replaced. None of their data are read.
     pub stale: Vec<String>,
-    /// Missing copies of the metadata.
+    /// Missing copies of the metadata, as text with number and UUID.
     pub missing_copies: Vec<String>,
-    /// Missing spares.
+    /// Missing spares, as text with their UUIDs.
     pub missing_spares: Vec<String>,
-    /// Devices with an outdated copy of the metadata, from which nothing is read. A mount for writing brings them up to
-    /// date in the background.
+    /// Names of the devices with an outdated copy of the metadata, which is not read. A mount for writing brings these
+    /// copies up to date in the background.
     pub outdated_copies: Vec<String>,
-    /// Number of metadata blocks that were missing or damaged on one copy, and were written again from another.
+    /// Number of metadata blocks of 4 KiB that the mount overwrote with a better version from another copy, because
+    /// they were missing, damaged or older.
     pub mended_blocks: u64,
-    /// Devices that were given and could not be identified, each with the reason.
+    /// Given devices that could not be identified: for each the error, with the device name.
     pub unknown: Vec<String>,
-    /// Drives whose part of the hot zone is outdated: the copies there are dropped.
+    /// Numbers of the drives, counted from 0, whose part of the hot zone is outdated, although the metadata name copies
+    /// there. These copies are dropped.
     pub doubted_parts: Vec<u8>,
 }
 
@@ -209,7 +213,14 @@ impl Found {
 }
 
 impl Fs {
-    /// Mounts the file system on `devices`, given in any order.
+    /// Mounts the file system on `devices`, given in any order, and starts its background tasks. Returns it with the
+    /// findings of the mount. Missing drives and missing copies of the metadata are no error as far as redundancy
+    /// covers them.
+    ///
+    /// # Errors
+    /// [`FsError::Format`] if the devices do not belong together, too many are missing, the metadata are damaged beyond
+    /// repair, or the format is older and neither a read-only mount nor [`MountOptions::upgrades`] was requested.
+    /// [`FsError::Device`] if a device fails.
     pub async fn mount(
         executor: &Executor,
         devices: &[Device],

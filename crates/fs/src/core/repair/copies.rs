@@ -15,23 +15,26 @@ use crate::format::change::{Extent, Inode};
 use crate::format::superblock::{Member, Role};
 
 impl Fs {
-    /// Reads, on every copy, the metadata that normal operation does not read: superblocks, checksums of data, contents
-    /// of the hot zone. Returns the number of their blocks that are damaged on some copy. If `repairs` is set, damaged
-    /// blocks are rewritten from another copy, and two new checkpoints replace the log and the old checkpoints.
+    /// Reads, on every current copy, the metadata that normal operation does not read: superblocks, checksums of data,
+    /// contents of the hot zone. Returns the number of blocks of 4 KiB that are damaged on some copy. If `repairs`,
+    /// damaged blocks are rewritten from another copy, and two new checkpoints replace the log and the old checkpoints.
     ///
     /// # Errors
-    /// With `repairs`, a page of checksums that is intact on no copy.
+    /// With `repairs`: [`FsError::ReadOnly`] on a read-only mount, a page of checksums that is intact on no copy, or
+    /// the error of a checkpoint.
     pub async fn scrub_copies(&self, repairs: bool) -> Result<u64, FsError> {
         self.0.repair().scrub_metadata(repairs, &mut Vec::new()).await
     }
 
-    /// Replaces copy `slot` of the metadata by `device` with UUID `uuid`: copies all metadata to it. Calls `progress` with
-    /// the numbers of blocks copied and to be copied in all; `progress` returns whether to continue. Returns the number of
-    /// blocks that a copy needs on its device.
+    /// Replaces copy `slot` of the metadata, counted from 0, by a copy on `device`, which gets the UUID `uuid`. The
+    /// previous contents of `device` are lost; if it holds a file system of Imbrex, it is refused unless `overwrite`.
+    /// Calls `progress` before each piece with the number of blocks copied and the number of all blocks; if it returns
+    /// false, the copying ends. Returns the number of blocks of 4 KiB that a copy occupies on a device.
     ///
     /// # Errors
     /// [`FsError::Invalid`] if copy `slot` does not exist or has no device of its own, [`FsError::Busy`] if a copy is
-    /// outdated, [`FsError::Stopped`] if `progress` returned false.
+    /// outdated, [`FsError::Stopped`] if `progress` returned false, [`FsError::Format`] if the device is refused,
+    /// unsuitable or failed, [`FsError::ReadOnly`] on a read-only mount.
     pub async fn replace_copy(
         &self,
         slot: usize,

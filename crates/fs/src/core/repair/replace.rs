@@ -36,14 +36,15 @@ use crate::format::superblock::{Member, Role};
 /// Upper bound of the drive numbers that are used in the life of an array.
 const NUMBERS_MAX: usize = 250;
 
-/// Progress of the replacement of a drive.
+/// Progress of the replacement of a drive of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Replaced {
-    /// Number of groups that have been moved.
+    /// Number of stripe groups that no longer have a zone on the old drive because of this replacement.
     pub groups: u64,
-    /// Number of groups to be moved, including those that have been.
+    /// Number of stripe groups with a zone on the old drive when the replacement began or continued. At the end, it
+    /// equals `groups`: groups that the cleaner emptied meanwhile need no move.
     pub groups_in_all: u64,
-    /// Blocks written to the new drive.
+    /// Number of blocks of 4 KiB written to the new drive, including one header for each group.
     pub blocks: u64,
 }
 
@@ -110,19 +111,30 @@ struct Ahead {
 }
 
 impl Fs {
-    /// Adds `device` to the array under the UUID `uuid`, so that new groups lie on it, too. Returns its drive number.
-    /// The previous contents of `device` are lost. A device that holds a file system is refused unless `overwrite`.
+    /// Adds `device` to the array under the UUID `uuid`, so that new stripe groups use it, too. Returns the number of
+    /// the new drive. The previous contents of `device` are lost. A device that holds a file system of Imbrex is
+    /// refused unless `overwrite`.
+    ///
+    /// # Errors
+    /// [`FsError::NotSupported`] without an array, [`FsError::ReadOnly`] on a read-only mount, [`FsError::Format`] if
+    /// the device does not suit the array or is refused, or the error of a device.
     pub async fn add_drive(&self, device: &Device, uuid: Uuid, overwrite: bool) -> Result<u8, FsError> {
         self.0.begin_task().await?;
         self.0.repair().join_drive(device, uuid, None, overwrite).await
     }
 
-    /// Replaces drive `old` of the array by `device`, which gets the UUID `uuid`. Without a device, continues a
-    /// replacement that was begun. `progress` gets the progress before each group and at the end, and returns whether to
-    /// continue.
+    /// Replaces drive `old` of the array, counted from 0, by the drive in `device`, which gets the UUID given there.
+    /// The columns of `old` are reconstructed on the new drive, one stripe group after the other, while files are read
+    /// and written. If `device` is `None`, continues a replacement that was begun before. A new drive that holds a file
+    /// system of Imbrex is refused unless `overwrite`. Calls `progress` before each group and at the end; if it returns
+    /// false before a group, the replacement stops and can be continued later.
     ///
     /// # Errors
-    /// [`FsError::Stopped`] if `progress` returns false before a group.
+    /// [`FsError::Stopped`] if `progress` stopped the replacement. [`FsError::Invalid`] if there is no drive `old`, if
+    /// there is no replacement to continue, or if its new drive is missing. [`FsError::NotSupported`] without an array,
+    /// [`FsError::ReadOnly`] on a read-only mount. [`FsError::Format`] if the new drive does not suit the array or is
+    /// refused, or if a replacement of `old` was begun with another drive. [`FsError::NoSpace`] if the new drive has
+    /// too little space, or the error of a device.
     pub async fn replace_drive(
         &self,
         old: u8,

@@ -28,25 +28,29 @@ use crate::store::Reservation;
 /// Number of attempts to copy a piece elsewhere when devices fail.
 const ATTEMPTS: u32 = 16;
 
-/// Findings of a scrub.
+/// Findings of a scrub of an array.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Scrubbed {
-    /// Number of metadata blocks that are damaged on some copy, or were before they were repaired.
+    /// Number of metadata blocks of 4 KiB, contents of the hot zone included, that were damaged on some copy when the
+    /// scrub read them. Repaired ones count, too.
     pub metadata_blocks: u64,
-    /// Whether the scrub repaired damage, as far as possible.
+    /// Whether the scrub was asked to repair damage.
     pub is_repaired: bool,
-    /// Number of rows that were read.
+    /// Number of rows of stripe groups that were read: those with blocks of files.
     pub rows: u64,
-    /// Number of rows with wrong contents: blocks that do not match their checksums, or columns that do not match
+    /// Number of rows with wrong contents: a block that does not match its checksum, or a column that does not match
     /// parity.
     pub wrong_rows: u64,
-    /// Number of rows of which a drive could not be read.
+    /// Number of rows of which a column could not be read, because of a missing drive or an error. They are not among
+    /// the wrong rows.
     pub incomplete_rows: u64,
-    /// Number of wrong or incomplete rows whose file blocks were all moved elsewhere.
+    /// Number of wrong or incomplete rows from which all blocks of files were moved to another place.
     pub repaired_rows: u64,
-    /// Lost blocks: file, and block of the file.
+    /// Blocks of files that no source provides: inode number, and number of the block of 4 KiB in the file. Each is
+    /// listed once.
     pub lost: Vec<(Inode, u64)>,
-    /// Blocks that neither the drives nor parity provide, but a copy in the hot zone does: file, and block of the file.
+    /// Blocks of files that neither the drives nor parity provide, but a copy in the hot zone does: inode number, and
+    /// number of the block of 4 KiB in the file. Each is listed once.
     pub held_by_copies: Vec<(Inode, u64)>,
 }
 
@@ -59,11 +63,15 @@ enum Verdict {
 }
 
 impl Fs {
-    /// Scrubs the array and the copies of the metadata, and repairs damage if `repairs`. `progress` gets the number of
-    /// groups read and the number of all groups before each stripe group, and returns whether to continue.
+    /// Reads the copies of the metadata and all rows with blocks of files, and compares them with checksums and parity.
+    /// If `repairs`, repairs the metadata and moves the blocks of faulty rows to other places. Before each stripe group
+    /// calls `progress` with the number of groups read so far and the number of all groups; if it returns false, the
+    /// scrub ends.
     ///
     /// # Errors
-    /// [`FsError::Stopped`] if `progress` returns false.
+    /// [`FsError::Stopped`] if `progress` returns false; repairs made so far remain. [`FsError::NotSupported`] without
+    /// an array, [`FsError::ReadOnly`] with `repairs` on a read-only mount, or an error of the metadata. Damaged data
+    /// are no error.
     pub async fn scrub_array(
         &self,
         repairs: bool,

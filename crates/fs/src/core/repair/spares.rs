@@ -45,11 +45,14 @@ impl SparesState {
 }
 
 impl Fs {
-    /// Keeps `device` as a spare of the array, under the UUID `uuid`. The previous contents of `device` are lost. A
-    /// device that holds a file system is refused unless `overwrite`.
+    /// Keeps `device` as a spare of the array, under the UUID `uuid`: it replaces the next drive that fails, if the
+    /// mount replaces drives by itself
+    /// ([`MountOptions::replaces_by_itself`](crate::core::MountOptions::replaces_by_itself)). The previous contents of
+    /// `device` are lost. A device that holds a file system of Imbrex is refused unless `overwrite`.
     ///
     /// # Errors
-    /// [`FsError::NotSupported`] if the array has no parity.
+    /// [`FsError::NotSupported`] without an array, or if the array has no parity, [`FsError::ReadOnly`] on a read-only
+    /// mount, [`FsError::Format`] if the device does not suit the array or is refused, or the error of the device.
     pub async fn add_spare(&self, device: &Device, uuid: Uuid, overwrite: bool) -> Result<(), FsError> {
         self.0.begin_task().await?;
         let array = self.0.repair().array()?;

@@ -43,7 +43,9 @@ struct Append {
 /// not cleaned.
 #[derive(Default)]
 pub(super) struct Stored {
+    /// Runs of blocks of the data device to which the data were written.
     pub runs: Vec<BlockRun>,
+    /// Extents of the file that were written.
     pub extents: Vec<Extent>,
 }
 

@@ -50,7 +50,7 @@ const ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
 
 /// Blocks of a file that are to be written, in order.
 pub(in crate::core) struct Work {
-    /// Runs of blocks: first block and count.
+    /// Runs of blocks of the file, in order: first block, counted within the file, and number of blocks.
     pub pieces: Vec<(u32, u32)>,
     /// Whether the runs replace all stored blocks of the file.
     pub is_whole: bool,

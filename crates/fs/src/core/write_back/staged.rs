@@ -171,21 +171,21 @@ fn runs_of(blocks: &BTreeMap<u32, Block>) -> u64 {
 /// Staged data of a file: changes in memory that are not yet written.
 #[derive(Debug, Default)]
 pub(crate) struct Staged {
-    /// Changed blocks.
+    /// Changed blocks of the file.
     pub blocks: Blocks,
-    /// Size of the file, in bytes.
+    /// Size of the file with the changes, in bytes.
     pub size: u64,
     /// Time of the last change of the contents, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// Reservation for the changed blocks.
+    /// Space reserved in the store for the changed blocks.
     pub held: Reservation,
     /// Number of blocks of the reservation that were moved to it from the preallocated space of the file.
     pub lent: u64,
     /// Place in the order of staged files. The smallest is the oldest, and is written first.
     pub since: u64,
-    /// Time of the first change, in nanoseconds of the clock.
+    /// Time of the first change, in nanoseconds of the executor's clock.
     pub since_ns: u64,
-    /// Whether all changes are appends.
+    /// Whether all changes are appends to the end of the file.
     pub is_appended: bool,
     /// Sizes that the file had, in bytes and multiples of a block, in order and some distance apart; empty unless all
     /// changes are appends. Write-behind writes the file up to one of them, so the file may have that size after a
@@ -227,15 +227,15 @@ impl Staged {
 /// Early writes of a file: blocks that are written to its reserved room, from the first one on, while more is appended.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
-    /// Block of the device where the first block of the file lies.
+    /// Block of the data device to which the first block of the file is written.
     pub start: u64,
-    /// Number of restarts. Writes that began before the last restart are ignored.
+    /// Number of restarts of the early writes. Results of writes from before the last restart are ignored.
     pub generation: u64,
-    /// Number of blocks whose write has begun.
+    /// Number of blocks, from the first block of the file on, whose early write was started.
     pub begun: usize,
-    /// Checksums of the blocks that are written.
+    /// CRC-32C of each block that was written early, in the order of the file's blocks.
     pub sums: Vec<u32>,
-    /// Number of blocks that the file must have before early writes begin.
+    /// Number of blocks that the file must have before early writes start.
     pub not_before: u64,
 }
 
@@ -263,7 +263,7 @@ impl Ahead {
 /// A file that is open, or has staged data, or both.
 #[derive(Default)]
 pub(crate) struct Open {
-    /// Number of open handles.
+    /// Number of open handles of the file.
     pub handles: Cell<u32>,
     /// Lock of the file, for one task at a time that changes the file or writes it back.
     pub lock: Mutex,
@@ -280,7 +280,7 @@ pub(crate) struct Open {
     /// Whether the write-behind task now makes early writes ([`super::early_write`]): it writes blocks of `staged` to
     /// the space reserved for the file. Appends to the file are allowed meanwhile.
     pub is_ahead: Cell<bool>,
-    /// Number of times that staged data have been written.
+    /// Number of times that staged data of the file were written and recorded.
     pub pushes: Cell<u64>,
     /// Sequence number of the records of the write in flight; 0 if there is none.
     pub writing: Cell<u64>,

@@ -9,33 +9,33 @@ use imbrex_sim::metrics::latency::LatencyHistogram;
 
 use super::super::{Files, LoadError};
 
-/// A kind of operation.
+/// A kind of operation on a file system.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
-    /// `mkdir`
+    /// Creation of a directory: `mkdir`.
     MakeDirectory,
-    /// `creat`
+    /// Creation of a file, which is then open: `creat`.
     Create,
-    /// `open`
+    /// Opening of an existing file: `open`.
     Open,
-    /// `read`
+    /// Read of a range of bytes: `read`.
     Read,
-    /// `write`
+    /// Write of a range of bytes: `write`.
     Write,
-    /// `fsync`
+    /// Wait until a file is durable: `fsync`.
     Sync,
-    /// `close`
+    /// Closing of a file: `close`.
     Close,
-    /// `stat`
+    /// Query of the size of a file: `stat`.
     Stat,
-    /// `unlink`
+    /// Removal of a file: `unlink`.
     Remove,
-    /// `syncfs`, which each phase ends with
+    /// Wait until the whole file system is durable, with which each phase ends: `syncfs`.
     SyncAll,
 }
 
 impl Kind {
-    /// Returns the name of the system call.
+    /// Returns the name of the system call, such as `unlink`; `create` for the creation of a file.
     pub fn name(self) -> &'static str {
         match self {
             Kind::MakeDirectory => "mkdir",
@@ -52,16 +52,16 @@ impl Kind {
     }
 }
 
-/// Figures of one kind of operation.
+/// Bytes and durations of the operations of one kind.
 #[derive(Clone, Default, Debug)]
 pub struct Figures {
-    /// Number of bytes read or written.
+    /// Number of bytes that the operations read or wrote; 0 for other kinds.
     pub bytes: u64,
-    /// Durations of the operations.
+    /// Durations of the operations, in nanoseconds. The histogram also counts the operations.
     pub latency: LatencyHistogram,
 }
 
-/// Figures by kind of operation.
+/// Figures by kind of operation. A kind without any operation is absent.
 pub type Measured = BTreeMap<Kind, Figures>;
 
 /// Adds `others` to `all`.
@@ -73,20 +73,21 @@ pub(super) fn add(all: &mut Measured, others: &Measured) {
     }
 }
 
-/// An operation that ended.
+/// An operation of a load that ended without an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Done {
-    /// Kind of the operation.
+    /// Kind of the operation, such as a read.
     pub kind: Kind,
-    /// Time when the operation ended, by the clock of the file system.
+    /// Time when the operation ended, in nanoseconds of the file system's clock.
     pub ended_ns: u64,
-    /// Duration of the operation.
+    /// Duration of the operation, in nanoseconds.
     pub took_ns: u64,
-    /// Number of bytes read or written.
+    /// Number of bytes that the operation read or wrote; 0 for other kinds.
     pub bytes: u64,
 }
 
-/// Callback after every operation, which returns whether to continue.
+/// Callback after every operation, called by any thread of the load. It returns whether to continue; false ends the
+/// load with an error.
 pub type Watch = Arc<dyn Fn(&Done) -> bool + Send + Sync>;
 
 /// A file system whose operations are counted and timed.
@@ -100,7 +101,7 @@ pub(super) struct Meter<F> {
 const INTERRUPTED: &str = "interrupted";
 
 impl LoadError {
-    /// Returns whether the `watch` function ended the load.
+    /// Returns whether this error only says that the `watch` function ended the load.
     pub fn is_interrupted(&self) -> bool {
         self.reason == INTERRUPTED
     }

@@ -22,33 +22,33 @@ pub use self::measure::{Done, Figures, Kind, Measured, Watch};
 use super::random::Choices;
 use super::{Files, LoadError};
 
-/// Size of a benchmark. A value that the benchmark does not use is `None`.
+/// Sizes of a benchmark. A size that the benchmark does not have is `None`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Sizes {
-    /// Number of files.
+    /// Number of files that the benchmark works on.
     pub files: Option<u64>,
-    /// Bytes of each file, or the mean.
+    /// Size of each file in bytes; the mean size if the sizes of the files are random.
     pub file_bytes: Option<u64>,
-    /// Number of operations, in the unit of the benchmark: transactions, rounds, accesses, compiled sources.
+    /// Number of operations, in the unit of the benchmark: transactions, rounds, or compiled source files.
     pub operations: Option<u64>,
-    /// Number of applications that work concurrently.
+    /// Number of applications (threads or tasks) that work concurrently.
     pub workers: Option<u64>,
 }
 
-/// Description of a benchmark.
+/// Description of a benchmark of file systems.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Benchmark {
-    /// Name of the benchmark.
+    /// Name by which users choose the benchmark.
     pub name: &'static str,
-    /// Summary of its operations, in a line.
+    /// Summary of the benchmark's operations, in one line.
     pub about: &'static str,
-    /// Publication that describes the benchmark.
+    /// Publication that describes the benchmark, and its parameters there.
     pub source: &'static str,
-    /// Default sizes. Only the values that are set here can be chosen.
+    /// Default sizes. A user can change only those that are set here.
     pub defaults: Sizes,
 }
 
-/// Registry of all benchmarks.
+/// All benchmarks, in the order in which they are listed to users.
 pub const ALL: &[&Benchmark] = &[
     &large_file::LFS,
     &small_files::SMALL_FILES,
@@ -59,50 +59,57 @@ pub const ALL: &[&Benchmark] = &[
     &filebench::FILE_SERVER,
 ];
 
-/// Returns the benchmark of this name.
+/// Returns the benchmark of this name; `None` if there is none.
 pub fn named(name: &str) -> Option<&'static Benchmark> {
     ALL.iter().copied().find(|benchmark| benchmark.name == name)
 }
 
-/// Parameters of a run.
+/// Parameters of a run of a benchmark.
 #[derive(Clone)]
 pub struct BenchOptions {
-    /// Sizes of the benchmark.
+    /// Sizes of the benchmark: a value for each size that its [`Benchmark::defaults`] have.
     pub sizes: Sizes,
-    /// Seed of all choices.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Callback after every operation, which returns whether to continue.
+    /// Callback after every operation. It returns whether to continue.
     pub watch: Watch,
 }
 
-/// Result of one phase of a benchmark.
+/// Result of one phase of a benchmark. A benchmark is a sequence of phases, such as the creation and the reading of
+/// files.
 #[derive(Clone, Debug)]
 pub struct Phase {
-    /// Name of the phase.
+    /// Name of the phase, such as `make` or `read`.
     pub name: &'static str,
-    /// Time when the phase began, by the clock of the file system.
+    /// Time when the phase began, in nanoseconds of the file system's clock.
     pub began_ns: u64,
-    /// Duration until everything was durable.
+    /// Duration of the phase until everything was durable, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Number of items done, in the unit of the benchmark: operations, transactions, rounds.
+    /// Number of items done in the phase, in the unit of the phase, for example files, transactions, or rounds of all
+    /// workers.
     pub done: u64,
-    /// Figures of the phase, by kind of operation.
+    /// Counts and durations of the phase, by kind of operation.
     pub measured: Measured,
 }
 
 impl Phase {
-    /// Returns the number of bytes read or written.
+    /// Returns the number of bytes that the operations of the phase read or wrote.
     pub fn bytes(&self) -> u64 {
         self.measured.values().map(|figures| figures.bytes).sum()
     }
 
-    /// Returns the number of operations of the file system.
+    /// Returns the number of operations of all kinds on the file system in the phase, the final `syncfs` included.
     pub fn operations(&self) -> u64 {
         self.measured.values().map(|figures| figures.latency.count()).sum()
     }
 }
 
-/// Executes a benchmark in a directory of its own. `ended` is called with each phase when it ends.
+/// Runs a benchmark in the directory of `files`, and returns its phases in order. `ended` is called with each phase
+/// when the phase ends.
+///
+/// # Errors
+/// The first operation that failed. If the `watch` function ended the run, [`LoadError::is_interrupted`] returns true
+/// for the error.
 pub async fn run<F: Files>(
     benchmark: &Benchmark,
     files: &F,
@@ -163,8 +170,8 @@ impl<F: Files, E: FnMut(&Phase)> Run<'_, F, E> {
     }
 }
 
-/// Returns the path of file `number` in a tree whose directories have `width` entries on average: the tree of
-/// filebench's file sets.
+/// Returns the path of file `number` in a tree whose directories have `width` entries on average, like the file sets of
+/// filebench. Names are joined by `/`. `width` must be at least 2.
 pub fn tree_path(number: u64, width: u64) -> String {
     let mut path = format!("{:08}", number);
     let mut directory = number / width;
@@ -179,7 +186,8 @@ pub fn tree_path(number: u64, width: u64) -> String {
     path
 }
 
-/// Returns the directories of files 0 to `files` − 1, each after its parent.
+/// Returns the paths of all directories above the files with numbers 0 to `files` − 1 in the tree of [`tree_path`].
+/// Each follows after its parent.
 pub fn tree_directories(files: u64, width: u64) -> Vec<String> {
     let mut all = std::collections::BTreeSet::new();
     for number in (0..files).step_by(usize::try_from(width).unwrap_or(usize::MAX)) {

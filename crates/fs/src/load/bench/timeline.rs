@@ -23,7 +23,7 @@ use crate::{Executor, Fs};
 /// Number of buckets for each power of two. So a quantile is exact to a sixteenth.
 const BUCKETS_PER_POWER: u32 = 16;
 
-/// Number, bytes and durations of the operations of one kind that ended in a window.
+/// Number, bytes and durations of the operations of one kind that ended in a window of time.
 #[derive(Clone, Default, Debug)]
 pub struct Pace {
     /// Number of operations of the kind that ended in the window.
@@ -61,7 +61,7 @@ impl Pace {
         *self.buckets.entry(bucket_of(done.took_ns)).or_default() += 1;
     }
 
-    /// Adds the operations of `other`, which ended in another window.
+    /// Adds the operations of `other`, which are of the same kind and ended in another window.
     pub fn add(&mut self, other: &Pace) {
         self.count += other.count;
         self.bytes += other.bytes;
@@ -70,13 +70,13 @@ impl Pace {
         other.buckets.iter().for_each(|(bucket, count)| *self.buckets.entry(*bucket).or_default() += count);
     }
 
-    /// Returns the mean duration in nanoseconds, rounded down; 0 if there were no operations.
+    /// Returns the mean duration of an operation in nanoseconds, rounded down; 0 if there were no operations.
     pub fn mean_ns(&self) -> u64 {
         self.sum_ns / self.count.max(1)
     }
 
-    /// Returns the duration in nanoseconds that a share `quantile` of the operations did not exceed. The result is
-    /// never too small, and at most a sixteenth too large.
+    /// Returns the duration in nanoseconds that a share `quantile` of the operations, from 0 to 1, did not exceed. The
+    /// result is never too small, and at most a sixteenth too large. It is 0 if there were no operations.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         let wanted = ((quantile.min(1.0) * self.count as f64).ceil() as u64).max(1);
         let mut so_far = 0;
@@ -88,32 +88,33 @@ impl Pace {
     }
 }
 
-/// State of a file system. All counters begin at its mount.
+/// State of a file system at one moment. Counters of the file system begin at its mount, device times when the devices
+/// were opened. Blocks have 4 KiB.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct State {
-    /// Device time by cause, over all devices.
+    /// Device time and blocks by cause, summed over all devices.
     pub spent: ByCause,
-    /// Blocks that can hold files.
+    /// Number of blocks that file data could occupy.
     pub blocks: u64,
-    /// Blocks with live data.
+    /// Number of blocks with live data.
     pub live: u64,
-    /// Blocks with dead data.
+    /// Number of blocks with dead data, which must be cleaned before they can be written.
     pub dead: u64,
-    /// Blocks that the cleaner copied.
+    /// Number of blocks that the cleaner copied.
     pub blocks_cleaned: u64,
-    /// Zones that the cleaner emptied.
+    /// Number of zones or stripe groups that the cleaner emptied.
     pub zones_cleaned: u64,
-    /// Sum of the times by which writers were throttled.
+    /// Sum of the times by which writers were slowed down for the cleaner, in nanoseconds.
     pub throttled_ns: u64,
-    /// Sum of the times for which writers waited for space to write to: until other writes were done, or a zone was
+    /// Sum of the times for which writers waited for space, in nanoseconds: until other writes were done, or a zone was
     /// empty.
     pub waited_ns: u64,
-    /// Bytes that are not yet written to the devices.
+    /// Number of bytes in memory that are not yet written to the devices.
     pub staged_bytes: u64,
 }
 
 impl State {
-    /// Returns the current state of `fs` on `devices`.
+    /// Returns the current state of `fs`, whose devices are `devices`.
     pub fn of(fs: &Fs, devices: &[Device]) -> State {
         let status = fs.status();
         let (usage, counters) = (status.usage, status.counters);
@@ -131,16 +132,16 @@ impl State {
     }
 }
 
-/// Window of a run, or several windows merged into one.
+/// Window of time of a run, or several windows merged into one.
 #[derive(Clone, Default, Debug)]
 pub struct Row {
-    /// Beginning of the row, in nanoseconds since the beginning of the run.
+    /// Beginning of the row's window of time, in nanoseconds since the beginning of the run.
     pub begin_ns: u64,
-    /// End of the row, in nanoseconds since the beginning of the run.
+    /// End of the row's window of time, in nanoseconds since the beginning of the run.
     pub end_ns: u64,
-    /// Operations that ended in the row, by kind.
+    /// Operations that ended in the row, by kind. A kind without any is absent.
     pub done: BTreeMap<Kind, Pace>,
-    /// State of the file system at the end of the row, if it was read.
+    /// State of the file system at the end of the row; `None` if it was not read.
     pub state: Option<State>,
 }
 
@@ -155,17 +156,17 @@ impl Row {
     }
 }
 
-/// Resolution of a timeline.
+/// Resolution of a timeline: the width and the number of its windows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grain {
-    /// Width of the first windows, in nanoseconds.
+    /// Width of the first windows, in nanoseconds; 0 counts as 1. It doubles whenever windows are merged in pairs.
     pub first_ns: u64,
-    /// Maximum number of windows; at least two.
+    /// Maximum number of windows; less than 2 counts as 2. If a run needs more, windows are merged in pairs.
     pub windows_max: usize,
 }
 
 impl Default for Grain {
-    /// Returns windows of a millisecond, less than a rotation of a disk, and more of them than a chart has room for.
+    /// Returns windows of a millisecond, less than a rotation of a disk, and at most 256 of them.
     fn default() -> Grain {
         Grain { first_ns: 1_000_000, windows_max: 256 }
     }
@@ -201,12 +202,13 @@ impl Windows {
     }
 }
 
-/// Timeline of a run in progress. A clone is another handle of one timeline.
+/// Timeline of a run in progress: its operations, and the states of the file system, in windows of time. A clone is
+/// another handle of one timeline.
 #[derive(Clone, Debug)]
 pub struct Timeline(Arc<Mutex<Windows>>);
 
 impl Timeline {
-    /// Returns a timeline of a run that begins at `began_ns`.
+    /// Returns a timeline of a run that begins at the time `began_ns`, in nanoseconds of the file system's clock.
     pub fn new(began_ns: u64, grain: Grain) -> Timeline {
         let (width_ns, most) = (grain.first_ns.max(1), grain.windows_max.max(2));
         Timeline(Arc::new(Mutex::new(Windows { began_ns, width_ns, most, rows: Vec::new() })))
@@ -217,12 +219,13 @@ impl Timeline {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an operation.
+    /// Adds an operation to the window in which it ended.
     pub fn note(&self, done: &Done) {
         self.windows().at(done.ended_ns).done.entry(done.kind).or_default().note(done);
     }
 
-    /// Reads the state of `fs` on `devices` at the end of every window, from now on until the result is dropped.
+    /// Reads the state of `fs` on `devices` at the first event after the end of each window, from now on until the
+    /// returned registration is dropped.
     pub fn look_at(&self, executor: &Executor, fs: &Fs, devices: &[Device]) -> Looking {
         let (timeline, fs, devices) = (self.clone(), fs.clone(), devices.to_vec());
         let looker = Looker { timeline, fs, devices, next_ns: Cell::new(executor.now_ns()) };
@@ -231,8 +234,8 @@ impl Timeline {
         Looking { executor: executor.clone(), source }
     }
 
-    /// Returns the rows of a run that ended at `ended_ns`. `state` is the state of the file system at the end, if
-    /// known.
+    /// Returns the rows of a run that ended at `ended_ns`, in order of time. `state` is the state of the file system at
+    /// the end. If it is given, a window whose state was not read becomes part of the next row.
     pub fn rows(&self, ended_ns: u64, state: Option<State>) -> Vec<Row> {
         let mut windows = self.windows();
         windows.at(ended_ns).state = state;
@@ -288,7 +291,7 @@ impl Source for Looker {
     }
 }
 
-/// Registration that [`Timeline::look_at`] returns; the state is read until the registration is dropped.
+/// Registration that [`Timeline::look_at`] returns. The state is read until the registration is dropped.
 pub struct Looking {
     executor: Executor,
     source: Rc<dyn Source>,

@@ -10,59 +10,65 @@ use crate::device::{ZoneCondition, ZoneState};
 use crate::format::shape::PARITY_MAX;
 use crate::store::Victim;
 
-/// A band: a zone or a stripe group, written from its start to its end.
+/// A band: a zone of a drive or a stripe group of an array, written from its start to its end. Blocks have 4 KiB.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Band {
-    /// Number of blocks of the band; 0 if no band has this number now.
+    /// Number of data blocks of the band; 0 if there is no band of this number now.
     pub capacity: u64,
-    /// Smallest number of blocks written together: writes are padded to whole rows.
+    /// Smallest number of blocks written together: writes are padded to a multiple of it.
     pub row: u64,
-    /// Number of blocks that a band of the usual kind could hold on this band's zones. Never less than `capacity`: a
-    /// narrow stripe group holds less than a wide one would on as many zones.
+    /// Number of data blocks that stripe groups of the usual width could hold on this band's zones. It is never less
+    /// than `capacity`, and more for a narrow group, which has a larger share of parity.
     pub worth: u64,
-    /// Number of blocks written from the start of the band on, those being written included.
+    /// Number of blocks from the start of the band to its write pointer, those being written included.
     pub written: u64,
-    /// Number of written blocks that are live.
+    /// Number of written blocks that are live. Blocks being written count as live.
     pub live: u64,
-    /// Whether the band takes writes.
+    /// Whether the band accepts writes, now or after a reset. False for a conventional zone, and after a fault that
+    /// left the zone read-only or offline.
     pub is_writable: bool,
-    /// Whether a task writes to the band or empties it.
+    /// Whether a task writes to the band, or the cleaner empties it. Other tasks then cannot allocate its blocks.
     pub is_allocated: bool,
-    /// Number of appends in flight to the band, all by one writer.
+    /// Number of appends in flight to the band, all of the same writer.
     pub appends: u32,
-    /// Number of pinned runs in the band: their files are not completely written, so the band is not emptied.
+    /// Number of pinned runs in the band: no file refers to them yet, so the band is not emptied.
     pub pins: u32,
-    /// Whether the cleaner writes to the band. Copied data live longer than new data, so they are kept apart.
+    /// Whether the band is for copies by the cleaner. Copied data live longer than new data, so they are kept apart.
     pub is_for_cleaner: bool,
-    /// Time of the last write to the band, counted in allocations.
+    /// Number of the last allocation in the band, by [`Bands::takes`]. A smaller number means older data. It is 0 if
+    /// all data are from before the mount.
     pub age: u64,
-    /// Attempts to empty this band that ended with a device error, since the last success.
+    /// Number of attempts to empty this band that ended with a device error, since it was last emptied.
+    /// [`Bands::put_off_none`] limits it to [`PARITY_MAX`].
     pub failures: u8,
 }
 
 impl Band {
-    /// Returns whether the cleaner takes other bands first. An array tolerates [`PARITY_MAX`] failing drives, and each of
-    /// them may spoil one attempt. After one more failed attempt the band itself is unreadable.
+    /// Returns whether the cleaner does not choose this band for now, after more than [`PARITY_MAX`] failed attempts.
+    /// An array tolerates [`PARITY_MAX`] failing drives, and each of them may spoil one attempt. After one more failure
+    /// the band itself is unreadable.
     pub fn is_put_off(&self) -> bool {
         self.failures > PARITY_MAX
     }
 
-    /// Returns the number of blocks that a task could append now, if no other task does.
+    /// Returns the number of blocks that a new writer could append now; 0 if a task writes to the band or empties it.
     pub fn room(&self) -> u64 {
         if self.is_writable && !self.is_allocated { self.capacity - self.written } else { 0 }
     }
 
-    /// Returns the number of blocks that the present writer of the band can append after its appends in flight.
+    /// Returns the number of blocks that the present writer of the band can append after its appends in flight; 0 if no
+    /// task writes to the band.
     pub fn room_behind(&self) -> u64 {
         if self.is_writable && self.is_written_to() { self.capacity - self.written } else { 0 }
     }
 
-    /// Returns whether a task writes to the band. Then the drive has it open, even if the writes will fill it.
+    /// Returns whether an append to the band is in flight. The drive then has the zone open, even if the append fills
+    /// it.
     pub fn is_written_to(&self) -> bool {
         self.appends > 0
     }
 
-    /// Returns whether the band takes writes or is being written.
+    /// Returns whether the band has space left or an append in flight, and is writable.
     pub fn is_open(&self) -> bool {
         self.is_writable && (self.written < self.capacity || self.is_written_to())
     }
@@ -73,15 +79,16 @@ impl Band {
         self.is_allocated = self.appends > 0;
     }
 
-    /// Returns the number of blocks gained by emptying the band, counted in bands of the usual kind. The copies take
-    /// the live blocks, `slack` blocks more, and `copied_with(live)` blocks of records.
+    /// Returns the number of blocks gained by emptying the band, 0 if none. The gain is its written blocks, converted
+    /// to bands of the usual width ([`Band::worth`]), less the space of the copies. The copies take the live blocks,
+    /// `slack` blocks of padding, and `copied_with(live)` blocks of records.
     pub fn gain(&self, slack: u64, copied_with: fn(u64) -> u64) -> u64 {
         let written = (u128::from(self.written) * u128::from(self.worth)).checked_div(u128::from(self.capacity));
         (written.unwrap_or(0) as u64).saturating_sub(self.live + slack + copied_with(self.live))
     }
 }
 
-/// The table of all bands.
+/// Table of all bands of a store.
 #[derive(Clone, Debug)]
 pub struct Bands {
     band_blocks: u64,
@@ -97,7 +104,9 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// Creates the table from the reported states `zones` of the zones from number `first` on; no block is live yet.
+    /// Creates the table of the zones of one drive, from the states `zones` that the drive reports for the zones from
+    /// number `first` on. Each has `band_blocks` blocks, and no block is live yet. At most `active_max` zones may be
+    /// partly written or written to at a time.
     pub fn new(band_blocks: u64, first: u32, zones: &[ZoneState], active_max: Option<u32>) -> Bands {
         let band = |zone: &ZoneState| Band {
             capacity: band_blocks,
@@ -119,48 +128,56 @@ impl Bands {
         }
     }
 
-    /// Creates a table of `count` absent bands of up to `band_blocks` blocks each. Copying the live blocks of a band
-    /// takes up to `slack` blocks of padding and `copied_with(live)` blocks of records in addition.
+    /// Creates a table for `count` stripe groups of up to `band_blocks` blocks each, of which none exists yet. Copies
+    /// of the live blocks of a group take up to `slack` blocks of padding and `copied_with(live)` blocks of records in
+    /// addition.
     pub fn places(band_blocks: u64, count: u32, slack: u64, copied_with: fn(u64) -> u64) -> Bands {
         let bands = vec![Band::default(); count as usize];
         Bands { band_blocks, first: 0, bands, active_max: u64::MAX, takes: 0, slack, copied_with }
     }
 
-    /// Adds band `number` with `capacity` blocks in rows of `row` blocks, and the given `worth`, from the reported state `zone`.
+    /// Adds band `number`, with `capacity` blocks in rows of `row` blocks and the given [`Band::worth`]. The reported
+    /// state `zone` gives its write pointer. No block of the band is live yet.
     pub fn put(&mut self, number: u32, (capacity, row, worth): (u64, u64, u64), zone: &ZoneState) {
         let (written, is_writable) = (written_of(zone, capacity), is_writable(zone));
         self.bands[number as usize] = Band { capacity, row, worth, written, is_writable, ..Band::default() };
     }
 
-    /// Sets [`Band::worth`] of band `number`, in blocks.
+    /// Sets [`Band::worth`] of band `number` to `worth` blocks.
     pub fn set_worth(&mut self, number: u32, worth: u64) {
         self.bands[number as usize].worth = worth;
     }
 
-    /// Removes band `number`.
+    /// Removes band `number` from the table.
+    ///
+    /// # Panics
+    /// The band has live blocks.
     pub fn remove(&mut self, number: u32) {
         assert_eq!(self.bands[number as usize].live, 0, "band {number} is gone with live blocks");
         self.bands[number as usize] = Band::default();
     }
 
-    /// Returns band `number`.
+    /// Returns the entry of band `number`.
     pub fn band(&self, number: u32) -> &Band {
         &self.bands[(number - self.first) as usize]
     }
 
-    /// Returns the number of blocks that copying `live` blocks may take in addition to these blocks.
+    /// Returns the number of blocks that copies of `live` blocks may take in addition: padding and records.
     pub fn slack(&self, live: u64) -> u64 {
         self.slack + (self.copied_with)(live)
     }
 
-    /// Returns the number of blocks that emptying `band` gains.
+    /// Returns the number of blocks that are gained by emptying `band`; 0 if none.
     pub fn gain(&self, band: &Band) -> u64 {
         band.gain(self.slack, self.copied_with)
     }
 
-    /// Allocates `total` blocks of band `number`, of which the first `blocks` are data, for the cleaner or for a
-    /// writer. The band stays allocated to this writer until this append and all later ones by [`Bands::take_behind`]
-    /// are committed or aborted.
+    /// Allocates `total` blocks at the write pointer of band `number`, for the cleaner or for a writer, and returns the
+    /// first `blocks` of them, which are for data. The band stays allocated to this writer until this append and all
+    /// later ones by [`Bands::take_behind`] are committed or aborted.
+    ///
+    /// # Panics
+    /// The band has less space, or another task uses it.
     pub fn take_from(&mut self, number: u32, (blocks, total): (u64, u64), for_cleaner: bool) -> BlockRun {
         let band = &mut self.bands[(number - self.first) as usize];
         assert!(total <= band.room(), "{total} blocks of band {number}: {band:?}");
@@ -169,6 +186,9 @@ impl Bands {
     }
 
     /// Like [`Bands::take_from`], but for the present writer of the band, after its appends in flight.
+    ///
+    /// # Panics
+    /// The band has less space, or no append to it is in flight.
     pub fn take_behind(&mut self, number: u32, (blocks, total): (u64, u64)) -> BlockRun {
         let band = self.band(number);
         assert!(total <= band.room_behind(), "{total} blocks more of band {number}: {band:?}");
@@ -187,12 +207,12 @@ impl Bands {
         run
     }
 
-    /// Assigns band `number` to the cleaner.
+    /// Marks band `number` as one to which only the cleaner should write.
     pub fn keep_for_cleaner(&mut self, number: u32) {
         self.bands[number as usize].is_for_cleaner = true;
     }
 
-    /// Marks band `number` as full if the reported state `zone` says so.
+    /// Moves the write pointer of band `number` to its end if the reported state `zone` is full.
     pub fn seal_if_full(&mut self, number: u32, zone: &ZoneState) {
         let band = &mut self.bands[number as usize];
         if zone.condition == ZoneCondition::Full && band.capacity > 0 {
@@ -200,7 +220,7 @@ impl Bands {
         }
     }
 
-    /// Opens the bands that the cleaner wrote to for other writers, once the cleaner has finished.
+    /// Removes the cleaner's marks from all bands: any writer may append to them.
     pub fn share_with_all(&mut self) {
         self.bands.iter_mut().for_each(|band| band.is_for_cleaner = false);
     }
@@ -213,7 +233,7 @@ impl Bands {
         }
     }
 
-    /// Undoes one [`Bands::pin`].
+    /// Undoes one call of [`Bands::pin`] with the same runs.
     pub fn unpin(&mut self, runs: &[BlockRun]) {
         for run in runs {
             let index = self.index(run);
@@ -221,28 +241,29 @@ impl Bands {
         }
     }
 
-    /// Returns the number of blocks of a band.
+    /// Returns the number of block numbers of each band: the size of a zone, or of the widest stripe group.
     pub fn band_blocks(&self) -> u64 {
         self.band_blocks
     }
 
-    /// Returns all bands with their numbers.
+    /// Returns all bands with their numbers, in ascending order. Bands that do not exist now have a capacity of 0.
     pub fn all(&self) -> impl Iterator<Item = (u32, &Band)> {
         self.bands.iter().enumerate().map(|(index, band)| (self.first + index as u32, band))
     }
 
-    /// Returns the number of allocations so far, the clock of [`Band::age`].
+    /// Returns the number of allocations so far: the clock by which [`Band::age`] is counted.
     pub fn takes(&self) -> u64 {
         self.takes
     }
 
-    /// Returns the number of usable blocks: those of all writable bands, less [`Bands::stuck`].
+    /// Returns the number of blocks of all writable bands, less [`Bands::stuck`].
     pub fn usable(&self) -> u64 {
         let usable: u64 = self.bands.iter().filter(|band| band.is_writable).map(|band| band.capacity).sum();
         usable - self.stuck()
     }
 
-    /// Returns the number of dead blocks in bands that could not be emptied: no task can use them.
+    /// Returns the number of dead blocks in writable bands that could not be emptied ([`Band::is_put_off`]): no task
+    /// can use them.
     pub fn stuck(&self) -> u64 {
         let put_off = self.bands.iter().filter(|band| band.is_writable && band.is_put_off());
         put_off.map(|band| band.written - band.live).sum()
@@ -253,47 +274,48 @@ impl Bands {
         self.bands.iter().filter(|band| band.is_writable).map(|band| band.live).sum()
     }
 
-    /// Like [`Bands::live`], but includes bands that a fault made read-only.
+    /// Returns the number of blocks in all bands that are live or being written, those in read-only and offline zones
+    /// included.
     pub fn live_in_all(&self) -> u64 {
         self.bands.iter().map(|band| band.live).sum()
     }
 
-    /// Returns the number of blocks in writable bands that are written and not live.
+    /// Returns the number of blocks in writable bands that are written and not live, so that cleaning can free them.
     pub fn dead(&self) -> u64 {
         self.bands.iter().filter(|band| band.is_writable).map(|band| band.written - band.live).sum()
     }
 
-    /// Returns the number of blocks that can be written now.
+    /// Returns the number of blocks after the write pointers of all writable bands.
     pub fn unwritten(&self) -> u64 {
         self.bands.iter().filter(|band| band.is_writable).map(|band| band.capacity - band.written).sum()
     }
 
-    /// Returns the number of empty bands.
+    /// Returns the number of writable bands of which no block is written.
     pub fn empty(&self) -> u64 {
         self.bands.iter().filter(|band| band.is_writable && band.written == 0).count() as u64
     }
 
-    /// Returns whether any band is being written or emptied.
+    /// Returns whether a task writes to any band, or the cleaner empties one.
     pub fn has_allocations(&self) -> bool {
         self.bands.iter().any(|band| band.is_allocated)
     }
 
-    /// Returns whether any band is being written.
+    /// Returns whether an append to any band is in flight.
     pub fn has_writers(&self) -> bool {
         self.bands.iter().any(Band::is_written_to)
     }
 
-    /// Returns the numbers of written and of live blocks for each band.
+    /// Returns, for each band in order, its number of written blocks and its number of live blocks.
     pub fn fill(&self) -> Vec<(u64, u64)> {
         self.bands.iter().map(|band| (band.written, band.live)).collect()
     }
 
-    /// Returns the number of live blocks of band `zone`.
+    /// Returns the number of live blocks of band `zone`; blocks being written count as live.
     pub fn live_in(&self, zone: u32) -> u64 {
         self.bands[(zone - self.first) as usize].live
     }
 
-    /// Returns whether no task writes to band `zone`, and no run in it is pinned.
+    /// Returns whether no append to band `zone` is in flight and no run in it is pinned.
     pub fn is_quiet(&self, zone: u32) -> bool {
         let band = self.band(zone);
         !band.is_written_to() && band.pins == 0
@@ -306,9 +328,9 @@ impl Bands {
         self.bands.iter().filter(is_active).count() as u64
     }
 
-    /// Allocates `blocks` at the write pointers of bands, and leaves `spare` empty bands. The bands stay allocated
-    /// until the runs are committed or aborted. Returns `None`, and allocates nothing, if there is not enough space for
-    /// all `blocks`.
+    /// Allocates `blocks` blocks at the write pointers of one or more bands, and leaves `spare` of the empty bands
+    /// untouched. The bands stay allocated until the runs are committed or aborted. Returns `None`, and allocates
+    /// nothing, if there is not enough space for all `blocks`.
     pub fn take(&mut self, blocks: u64, spare: u32) -> Option<Vec<BlockRun>> {
         let chosen = self.choose(blocks, spare)?;
         self.takes += 1;
@@ -370,7 +392,7 @@ impl Bands {
         (run.start / self.band_blocks) as usize - self.first as usize
     }
 
-    /// Commits the appends of these runs after their writes succeeded.
+    /// Ends the appends of these runs after their writes succeeded. Their blocks stay live.
     pub fn commit(&mut self, runs: &[BlockRun]) {
         for run in runs {
             let index = self.index(run);
@@ -378,7 +400,8 @@ impl Bands {
         }
     }
 
-    /// Aborts the appends of these runs after a failed write: their blocks are dead, and `zones` gives the new write pointers.
+    /// Ends the appends of these runs after a failed write: their blocks are dead. `zones`, if given, are the states of
+    /// all zones of the drive, or of all stripe groups, from number 0 on. They give the new write pointers.
     pub fn abort(&mut self, runs: &[BlockRun], zones: Option<&[ZoneState]>) {
         for run in runs {
             let index = self.index(run);
@@ -393,11 +416,11 @@ impl Bands {
         }
     }
 
-    /// Marks a run as live during the mount.
+    /// Marks the blocks of a run as live during the mount.
     ///
     /// # Errors
-    ///
-    /// The reason why the run cannot be live.
+    /// The run is not within one band, is not all before the write pointer, or the band would have more live than
+    /// written blocks. The error is a message for the user.
     pub fn claim(&mut self, run: BlockRun) -> Result<(), String> {
         let (first, end) = (run.start / self.band_blocks, run.end().div_ceil(self.band_blocks));
         let places = u64::from(self.first)..u64::from(self.first) + self.bands.len() as u64;
@@ -424,19 +447,22 @@ impl Bands {
         Ok(())
     }
 
-    /// Ends the marking of live runs by [`Bands::claim`].
+    /// Ends the marking of live runs by [`Bands::claim`]. Allocations from now on count as newer than the claimed runs.
     pub fn claimed(&mut self) {
         self.takes = 1;
     }
 
-    /// Marks a live run as dead.
+    /// Marks the blocks of a live run as dead.
+    ///
+    /// # Panics
+    /// Its band has fewer live blocks.
     pub fn free(&mut self, run: BlockRun) {
         let index = self.index(&run);
         assert!(self.bands[index].live >= run.blocks, "{run:?} is freed twice: invariant 3 of stores");
         self.bands[index].live -= run.blocks;
     }
 
-    /// Takes band `zone` out of use until [`Bands::emptied`].
+    /// Takes band `zone` out of use until [`Bands::emptied`], and returns its description for the cleaner.
     pub fn lease_victim(&mut self, zone: u32) -> Victim {
         let start = u64::from(zone) * self.band_blocks;
         let band = &mut self.bands[(zone - self.first) as usize];
@@ -444,18 +470,22 @@ impl Bands {
         Victim { zone, run: BlockRun { start, blocks: band.written }, live: band.live }
     }
 
-    /// Counts a failed attempt to empty band `zone` ([`Band::is_put_off`]).
+    /// Counts a failed attempt to empty band `zone`. After more than [`PARITY_MAX`] of them the band is not chosen any
+    /// more.
     pub fn put_off(&mut self, zone: u32) {
         let band = &mut self.bands[(zone - self.first) as usize];
         band.failures = band.failures.saturating_add(1);
     }
 
-    /// Allows one more attempt for each band that is put off.
+    /// Allows one more attempt for each band that is not chosen any more because of failures.
     pub fn put_off_none(&mut self) {
         self.bands.iter_mut().for_each(|band| band.failures = band.failures.min(PARITY_MAX));
     }
 
-    /// Ends the emptying of band `zone`. Its blocks become unwritten if it was reset, and stay unchanged otherwise.
+    /// Ends the emptying of band `zone`. If `was_reset`, all its blocks are unwritten now; if not, they are unchanged.
+    ///
+    /// # Panics
+    /// The band was reset and has live blocks.
     pub fn emptied(&mut self, zone: u32, was_reset: bool) {
         let band = &mut self.bands[(zone - self.first) as usize];
         band.is_allocated = false;

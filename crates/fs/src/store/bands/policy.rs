@@ -2,19 +2,21 @@
 
 use super::{Band, Bands};
 
-/// A cleaning policy.
+/// Cleaning policy: chooses the band that the cleaner empties next.
 #[derive(Clone, Copy)]
 pub struct Policy {
-    /// Score of a band: the band with the highest score is emptied first. Bands whose emptying gains nothing are never scored.
+    /// Score of a band: the band with the highest score is emptied first. Bands whose emptying gains nothing are never
+    /// scored.
     score: fn(&Band, now: u64) -> u128,
     /// Whether files with a piece in the band are moved as a whole.
     moves_files: bool,
 }
 
-/// Name of a policy, its description, and its score.
+/// Name of a cleaning policy, its description for users, and its score of a band. The function gets the band and the
+/// current [`Bands::takes`]; the band with the highest score is emptied first.
 pub type Known = (&'static str, &'static str, fn(&Band, u64) -> u128);
 
-/// All cleaning policies.
+/// All cleaning policies: name, description for users, and score of each.
 pub const ALL: &[Known] = &[
     ("greedy", "the band with the fewest live blocks", greedy),
     (
@@ -55,7 +57,10 @@ fn oldest(band: &Band, now: u64) -> u128 {
 }
 
 impl Policy {
-    /// Returns the policy called `name`.
+    /// Returns the cleaning policy called `name`.
+    ///
+    /// # Errors
+    /// There is no such policy. The error is a message for the user that lists the known names.
     pub fn named(name: &str) -> Result<Policy, String> {
         let found = ALL.iter().find(|(known, ..)| *known == name);
         let known: Vec<&str> = ALL.iter().map(|(known, ..)| *known).collect();
@@ -64,12 +69,14 @@ impl Policy {
             .ok_or_else(|| format!("cleaner={name}: there are {}", known.join(", ")))
     }
 
-    /// Returns whether files with a piece in the emptied band are moved as a whole.
+    /// Returns whether the cleaner moves a file as a whole if a piece of it is in the band to be emptied.
     pub fn moves_files(&self) -> bool {
         self.moves_files
     }
 
-    /// Returns the band to empty among those for which `may_be` returns true; `None` if emptying any of them gains nothing.
+    /// Returns the number of the band with the highest score among those for which `may_be` returns true. Bands that
+    /// are in use, pinned, or without gain are left out; `None` if no band is left. Of equal scores, the lowest number
+    /// wins.
     pub fn choose(&self, bands: &Bands, may_be: impl Fn(&Band) -> bool) -> Option<u32> {
         let score = |band: &Band| (self.score)(band, bands.takes().max(band.age));
         let candidates = gaining(bands).filter(|(_, band)| may_be(band));
@@ -84,7 +91,8 @@ fn gaining(bands: &Bands) -> impl Iterator<Item = (u32, &Band)> {
     bands.all().filter(move |(_, band)| is_idle(band) && bands.gain(band) > 0)
 }
 
-/// Returns the band with the fewest live blocks, whatever the policy: for when the copies of the policy's victim do not fit.
+/// Returns the number of the band with the fewest live blocks, whatever the policy. Bands that are in use, pinned, or
+/// without gain are left out; `None` if no band is left.
 pub fn easiest(bands: &Bands) -> Option<u32> {
     gaining(bands).min_by_key(|(zone, band)| (band.live, *zone)).map(|(zone, _)| zone)
 }

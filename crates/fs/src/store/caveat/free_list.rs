@@ -9,7 +9,7 @@ use crate::block_run::BlockRun;
 /// Number of blocks in 1 MiB, where the second class begins.
 const CLASS_BLOCKS: u64 = 256;
 
-/// The runs of free blocks.
+/// Runs of free blocks of a caveat disk, by address and by size. Adjacent runs are merged.
 #[derive(Clone, Default, Debug)]
 pub struct FreeList {
     by_address: BTreeMap<u64, u64>,
@@ -23,36 +23,40 @@ pub(super) fn class_of(blocks: u64) -> u32 {
 }
 
 impl FreeList {
-    /// Returns all runs in order of address.
+    /// Returns all runs in ascending order of their first block.
     pub fn runs(&self) -> impl Iterator<Item = BlockRun> + '_ {
         self.by_address.iter().map(|(start, blocks)| BlockRun { start: *start, blocks: *blocks })
     }
 
-    /// Returns the runs that end behind `block`, in order of address.
+    /// Returns the runs that contain `block` or begin after it, in ascending order. A run that contains `block` is
+    /// returned whole, with its blocks before `block`.
     pub fn runs_from(&self, block: u64) -> impl Iterator<Item = BlockRun> + '_ {
         let around = self.by_address.range(..block).next_back().filter(|(start, blocks)| *start + *blocks > block);
         let first = around.map_or(block, |(start, _)| *start);
         self.by_address.range(first..).map(|(start, blocks)| BlockRun { start: *start, blocks: *blocks })
     }
 
-    /// Returns the longest run of class `class`.
+    /// Returns the longest run of size class `class`; `None` if the class is empty. Class 0 has the runs below 1 MiB,
+    /// and class n those from 2ⁿ⁻¹ MiB up to, and without, 2ⁿ MiB. Of equally long runs, the one with the highest
+    /// address is returned.
     pub fn last_of_class(&self, class: u32) -> Option<BlockRun> {
         let (_, blocks, start) = self.by_size.range((class, 0, 0)..(class + 1, 0, 0)).next_back()?;
         Some(BlockRun { start: *start, blocks: *blocks })
     }
 
-    /// Returns the shortest run of at least `blocks`.
+    /// Returns the shortest run of at least `blocks` blocks; `None` if there is none. Of equally short runs, the one
+    /// with the lowest address is returned.
     pub fn smallest(&self, blocks: u64) -> Option<BlockRun> {
         let (_, blocks, start) = self.by_size.range((class_of(blocks), blocks, 0)..).next()?;
         Some(BlockRun { start: *start, blocks: *blocks })
     }
 
-    /// Returns the length of the longest run, in blocks.
+    /// Returns the number of blocks of the longest run; 0 if no block is free.
     pub fn longest(&self) -> u64 {
         self.by_size.last().map_or(0, |(_, blocks, _)| *blocks)
     }
 
-    /// Returns whether all of `run` is free.
+    /// Returns whether all blocks of `run` are free.
     pub fn contains(&self, run: BlockRun) -> bool {
         self.around(run.start).is_some_and(|free| run.end() <= free.end())
     }
@@ -75,7 +79,10 @@ impl FreeList {
         self.by_size.remove(&(class_of(run.blocks), run.blocks, run.start));
     }
 
-    /// Adds `run`, merged with adjacent free runs.
+    /// Adds `run`, and merges it with the free runs directly before and after it. Does nothing if `run` has no blocks.
+    ///
+    /// # Panics
+    /// A block of `run` is free already.
     pub fn insert(&mut self, run: BlockRun) {
         if run.blocks == 0 {
             return;
@@ -108,7 +115,11 @@ impl FreeList {
         self.add(joined);
     }
 
-    /// Removes `run` from the free run that contains it.
+    /// Removes the blocks of `run` from the free run that contains them. The rest of that run stays free. Does nothing
+    /// if `run` has no blocks.
+    ///
+    /// # Panics
+    /// Not all blocks of `run` are free.
     pub fn remove(&mut self, run: BlockRun) {
         if run.blocks == 0 {
             return;

@@ -33,7 +33,7 @@ struct State {
     last: u64,
 }
 
-/// The store `caveat`.
+/// The store `caveat`: contiguous files on a disk without zones, on which a write destroys blocks after it.
 pub struct Caveat {
     device: Device,
     data: BlockRun,
@@ -43,8 +43,12 @@ pub struct Caveat {
 }
 
 impl Caveat {
-    /// Creates the store over blocks `data` of `device`, whose DID (the number of blocks that a write may destroy) is
-    /// `isolation`.
+    /// Creates the store over the blocks `data` of `device`; all of them are free. `isolation` is the disk's DID: no
+    /// write destroys a block farther than that after its end. `option` returns the value of an option by its key:
+    /// `fit` or `extents`.
+    ///
+    /// # Errors
+    /// An option has an invalid value. The error is a message for the user.
     pub fn new(
         device: Device,
         data: BlockRun,
@@ -104,7 +108,7 @@ impl Caveat {
         runs.iter().for_each(|run| state.free.insert(*run));
     }
 
-    /// Returns the runs of free blocks.
+    /// Returns the runs of free blocks, in ascending order.
     pub fn free_runs(&self) -> Vec<BlockRun> {
         self.state.borrow().free.runs().collect()
     }

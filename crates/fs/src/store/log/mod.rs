@@ -63,7 +63,8 @@ const LOW_MAX: u64 = 8;
 /// space is free, they are also moved if they take at most one `AMPLE_SHARE`-th of the space that can be opened.
 const GAINED_SHARE: u64 = 4;
 const AMPLE_SHARE: u64 = 4;
-/// Maximum number of pieces of a file that is moved whole while writers may soon have to wait: the seeks take half a second.
+/// Maximum number of pieces of a file that is moved whole while writers may soon have to wait: the seeks take half a
+/// second.
 const PIECES_IN_HASTE: usize = 32;
 
 /// The task that asks for space.
@@ -84,12 +85,13 @@ enum Step {
     Nothing,
 }
 
-/// The store `log`.
+/// The store `log`: data appended to stripe groups of an array, which may be a single drive.
 pub struct LogStore {
     array: Array,
     bands: RefCell<Bands>,
     policy: Policy,
-    /// Share of blocks, in percent: background cleaning begins when the blocks neither written nor kept back fall below it.
+    /// Share of blocks, in percent: background cleaning begins when the blocks neither written nor kept back fall below
+    /// it.
     threshold_percent: u64,
     kept_back: u32,
     open_max: usize,
@@ -121,7 +123,11 @@ pub struct LogStore {
 }
 
 impl LogStore {
-    /// Creates the store over the groups of `array`.
+    /// Creates the store over the present stripe groups of `array`. `option` returns the value of an option by its key:
+    /// `cleaner`, `clean_below`, `kept_back`, `open_groups` or `append_blocks`.
+    ///
+    /// # Errors
+    /// An option has an invalid value. The error is a message for the user.
     pub fn new(array: Array, option: impl Fn(&str) -> Option<String>) -> Result<LogStore, String> {
         let policy = Policy::named(option("cleaner").as_deref().unwrap_or("cost-benefit"))?;
         let threshold_percent = super::clean_below(option("clean_below"))?;
@@ -215,7 +221,8 @@ impl LogStore {
         is_cheaper && is_emptied && self.array.can_open(1, self.kept_back + NARROW_LEAVE, width as usize)
     }
 
-    /// Recomputes the space if the array lost a zone or drive: the failed access was not necessarily a write of this store.
+    /// Recomputes the space if the array lost a zone or drive: the failed access was not necessarily a write of this
+    /// store.
     fn keep_up(&self) {
         let losses = self.array.losses();
         if self.losses.replace(losses) != losses {
@@ -355,8 +362,8 @@ impl LogStore {
         Allocation { runs: vec![run], kept: Vec::new(), record_blocks, counted }
     }
 
-    /// Returns whether the writer of a group must release it: the group is the cleaner's, another task waits for a group,
-    /// or writers are slowed down.
+    /// Returns whether the writer of a group must release it: the group is the cleaner's, another task waits for a
+    /// group, or writers are slowed down.
     fn is_pressed(&self, number: u32) -> bool {
         let is_for_cleaner = self.bands.borrow().band(number).is_for_cleaner;
         is_for_cleaner || self.cleaner_waits.get() || self.waiting.is_queued() || self.shortage() > 0
@@ -614,7 +621,8 @@ impl WholeFiles for LogStore {
         if self.waiting.is_anybody() {
             return None;
         }
-        // Emptying the zone must still gain space: the pieces in other zones leave dead blocks there until those are emptied.
+        // Emptying the zone must still gain space: the pieces in other zones leave dead blocks there until those are
+        // emptied.
         let gaining = victim.run.blocks - victim.run.blocks / GAINED_SHARE;
         if self.shortage() > 0 {
             return Some(FilesBudget { blocks: gaining, pieces: PIECES_IN_HASTE });

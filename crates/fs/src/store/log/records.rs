@@ -25,7 +25,8 @@ use crate::format::change::Inode;
 use crate::format::record::{DirectoryRecord, Filling, Piece, UNIT_BYTES, bytes_of};
 use crate::store::RecordContext;
 
-/// Maximum distance in blocks from data to their records, if these are written: two appends and the padding of rows.
+/// Maximum distance, in blocks of 4 KiB, from data to the records that describe them, if the records are written: two
+/// appends and the padding of rows.
 pub const REACH: u64 = 2200;
 /// A unit with fewer free bytes than this is sealed.
 const ROOM_MIN: usize = 128;
@@ -39,7 +40,8 @@ pub(super) struct Plan {
     pub record_blocks: u64,
     /// Number of blocks of the group that data and records take, in whole rows.
     pub total: u64,
-    /// Whether the waiting records are sealed into a unit behind the data, and the records of this append begin a new unit.
+    /// Whether the waiting records are sealed into a unit behind the data, and the records of this append begin a new
+    /// unit.
     seals_before: bool,
     /// Whether the unit with the records of this append is written with the append.
     seals_after: bool,
@@ -145,7 +147,8 @@ impl GroupRecords {
         self.planned.push_back((plan, context));
     }
 
-    /// Returns the bytes behind the data of the append that was planned last. The data begin at block `place` of the group.
+    /// Returns the bytes behind the data of the append that was planned last. The data begin at block `place` of the
+    /// group.
     pub(super) fn bytes(&mut self, place: u64, sums: &[u32], (file_system, sequence): (u128, u64)) -> Vec<u8> {
         let Some((plan, context)) = self.planned.back() else { return Vec::new() };
         let (mut bytes, behind) = (Vec::new(), place + plan.blocks);
@@ -236,7 +239,8 @@ pub(super) fn first_of(pieces: &[Piece], blocks: u64) -> Vec<Piece> {
     taken
 }
 
-/// Returns the maximum number of blocks of records for copying `live` blocks. The longest names are left out to stay below it.
+/// Returns the maximum number of blocks of records for copying `live` blocks. The longest names are left out to stay
+/// below it.
 pub(super) fn blocks_for_copies(live: u64) -> u64 {
     live / 32 + 2
 }
@@ -357,7 +361,8 @@ mod tests {
             records.bytes(run.start, &[7], (5, 6));
             records.commit(run);
         }
-        // A file of one block with a name of 16 takes 68 bytes, its run 17. A unit has 4,052, of which 128 stay free: 47 files.
+        // A file of one block with a name of 16 takes 68 bytes, its run 17. A unit has 4,052, of which 128 stay free:
+        // 47 files.
         assert_eq!(units, 1000 / 47);
     }
 }

@@ -26,18 +26,28 @@ use crate::format::change::Extent;
 /// Number of bands kept back for the cleaner.
 const SPARE_BANDS: u32 = 1;
 
-/// The store `strict-append`.
+/// The store `strict-append`: whole files appended to the zones of one zoned drive.
 pub struct StrictAppend {
     bands: RefCell<Bands>,
     policy: Policy,
-    /// Share of blocks, in percent: background cleaning begins when the blocks neither written nor kept back fall below it.
+    /// Share of blocks, in percent: background cleaning begins when the blocks neither written nor kept back fall below
+    /// it.
     threshold_percent: u64,
     account: Account,
     waiting: Waiting,
 }
 
 impl StrictAppend {
-    /// Creates the store over the zones of `kind` that lie in `data`. `zones` are the zone states that the drive reports.
+    /// Creates the store over the whole zones of a drive of `kind` that are in the blocks `data`. `zones` are the
+    /// states that the drive reports for all its zones. `option` returns the value of an option by its key: `cleaner`
+    /// or `clean_below`.
+    ///
+    /// # Errors
+    /// An option has an invalid value, or the drive has fewer zones than `data` needs. The error is a message for the
+    /// user.
+    ///
+    /// # Panics
+    /// `kind` is not [`Kind::Zoned`].
     pub fn new(
         kind: &Kind,
         data: BlockRun,

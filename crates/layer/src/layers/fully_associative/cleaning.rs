@@ -14,8 +14,9 @@ use super::state::Part;
 use crate::plan::{Cause, GroupKind, Plan};
 
 impl FullyAssociative {
-    /// Cleans `zone` until it has a free band beyond the reserve. Completes open streams, each of which frees a band.
-    /// If none is open, merges logical bands until the oldest log band is dead.
+    /// Appends cleaning to `plan` until `zone` has more free bands than the reserve. Completes open streams, each of
+    /// which frees a band. If none is open, merges logical bands until the oldest log band has no live sectors. Does
+    /// nothing if enough bands are free.
     pub(super) fn make_free(&mut self, zone: usize, plan: &mut Plan) {
         while self.state.zones[zone].free.len() <= self.reserve {
             if !self.state.zones[zone].streams.is_empty() {
@@ -29,7 +30,8 @@ impl FullyAssociative {
         }
     }
 
-    /// Makes one step of cleaning in idle time, in the zone with the fewest free bands. Returns whether a zone needed cleaning.
+    /// Appends one step of idle-time cleaning to `plan`: one merge or one completed stream, in the zone with the fewest
+    /// free bands among those that have too few by the parameter `idle_free`. Returns `false` if there is no such zone.
     pub(super) fn clean_idly(&mut self, plan: &mut Plan) -> bool {
         let zones = self.state.zones.iter().enumerate();
         let wanting = zones.filter(|(_, zone)| {
@@ -58,7 +60,8 @@ impl FullyAssociative {
         }
     }
 
-    /// Reads a logical band and its logged sectors, and writes both to a free band, which becomes the home of the logical band.
+    /// Reads a logical band and its logged sectors, and writes both to a free band, which becomes the home of the
+    /// logical band.
     fn merge(&mut self, zone: usize, logical: u32, plan: &mut Plan) {
         plan.open(GroupKind::Cleaning);
         let band = self.free_band(zone, plan);
@@ -70,7 +73,9 @@ impl FullyAssociative {
         self.note(Record::Placed { logical_band, band }, plan);
     }
 
-    /// Writes the rest of a stream's band with data from the old home and the log.
+    /// Appends to `plan` the steps that fill the rest of a stream's band with data from the old home and the log. The
+    /// band then becomes the home of the logical band. `index` is the index of the stream among the open streams of
+    /// `zone`.
     pub(super) fn complete_stream(&mut self, zone: usize, index: usize, plan: &mut Plan) {
         let stream = self.state.zones[zone].streams[index];
         let sectors = self.state.zones[zone].band_sectors - stream.filled;
@@ -83,7 +88,9 @@ impl FullyAssociative {
         self.note(Record::Completed { logical_band }, plan);
     }
 
-    /// Returns the free band to take next, and plans a barrier if needed so that the current phase may write to that band.
+    /// Returns the number of the free band that is to be taken next; it stays free until a record takes it. If a band
+    /// became free since the last barrier, first appends a barrier to `plan`, so that the record that freed it is
+    /// durable.
     pub(super) fn free_band(&mut self, zone: usize, plan: &mut Plan) -> u32 {
         if std::mem::take(&mut self.state.freed) {
             plan.barrier();
@@ -91,8 +98,8 @@ impl FullyAssociative {
         *self.state.zones[zone].free.front().expect("invariant 1: a band is free, or in reserve for a merge")
     }
 
-    /// Stages part of a logical band: its home, unless logged or trimmed sectors hide all of the part, then the logged
-    /// sectors over it.
+    /// Appends to `plan` the reads that stage the newest contents of a part of a logical band: first from its home,
+    /// unless logged or trimmed runs hide the whole part, then the logged and trimmed runs.
     pub(super) fn read_places(&self, cause: Cause, part: Part, plan: &mut Plan) {
         let zone = &self.state.zones[part.zone];
         let first = self.state.first_lba(part.zone, part.logical);
@@ -113,7 +120,8 @@ impl FullyAssociative {
         }
     }
 
-    /// Writes part of a logical band to the same part of `band`.
+    /// Appends to `plan` a write of the staged data of `part` to the physical band `band`, at an offset equal to that
+    /// in the logical band.
     pub(super) fn write_places(&self, cause: Cause, part: Part, band: u32, plan: &mut Plan) {
         let pba = self.state.pba(part.zone, band * self.state.zones[part.zone].band_sectors + part.offset);
         let lba = self.state.first_lba(part.zone, part.logical) + part.offset as u64;

@@ -29,7 +29,7 @@ struct Chain {
     end: u64,
 }
 
-/// The latest chains of sequential writes.
+/// The latest eight chains of sequential host writes, by which streams are recognised.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecentChains {
     chains: [Chain; RECENT],
@@ -37,7 +37,8 @@ pub(super) struct RecentChains {
 }
 
 impl RecentChains {
-    /// Records a write of LBAs from `lba` to `end`. If the write continues a chain, returns the LBA at which the chain began.
+    /// Records a write of LBAs from `lba` to `end`. If the write continues a chain, returns the LBA at which the chain
+    /// began.
     fn note(&mut self, lba: u64, end: u64) -> Option<u64> {
         // An entry whose end is 0 is empty: no write ends there.
         if let Some(chain) = self.chains.iter_mut().find(|chain| chain.end == lba && lba != 0) {
@@ -164,13 +165,14 @@ impl FullyAssociative {
         });
     }
 
-    /// Plans a TRIM as a record alone: absent sectors take no log space.
+    /// Appends to `plan` the TRIM `command`: a host group with one record, and no access to the disk. Trimmed sectors
+    /// take no log space.
     pub(super) fn plan_trim(&mut self, command: &Command, plan: &mut Plan) {
         Self::open_host(plan);
         self.note(Record::Trimmed { lba: command.lba, sectors: Sectors(command.sectors as u64) }, plan);
     }
 
-    /// Opens a host group unless one is open, so that the steps that follow belong to the host.
+    /// Opens a host group in `plan`, unless the last phase belongs to one. Steps that follow then belong to the host.
     pub(super) fn open_host(plan: &mut Plan) {
         if plan.phases.last().is_none_or(|phase| phase.kind != GroupKind::Host) {
             plan.open(GroupKind::Host);

@@ -45,7 +45,8 @@ use record::Record;
 use state::State;
 use zone::BandZone;
 
-/// Entry of `fully-associative` in the registry.
+/// Description of the layer `fully-associative` for the registry: zones of bands, whose free bands take the writes to
+/// any band of the zone until a merge moves a band to a free one.
 pub const INFO: LayerInfo = LayerInfo {
     name: "fully-associative",
     summary: "zones whose free bands take writes of any of their bands; a merge moves a band to a free one",
@@ -129,7 +130,8 @@ struct FullyAssociative {
     idle_free: f64,
     idle_after: SimDuration,
     recent: RecentChains,
-    /// Records of appends that are planned and applied to the map. They enter the plan after a barrier that follows their data.
+    /// Records of appends that are planned and applied to the map. They enter the plan after a barrier that follows
+    /// their data.
     appended: Vec<Note>,
 }
 

@@ -1,14 +1,16 @@
 //! The journal records of `fully-associative`. Bands and logical bands are numbered over the drive. `offset` and
 //! `filled_sectors` are in sectors within a band.
 //!
-//! The checkpoint of a zone begins with `Restart` and ends with `Filled`; the records between them describe the zone completely.
+//! The checkpoint of a zone begins with `Restart` and ends with `Filled`; the records between them describe the zone
+//! completely.
 
 use imbrex_disk::{Lba, Sectors};
 
 use crate::journal_records;
 
 journal_records! {
-    /// A change of the map.
+    /// The kinds of journal record of `fully-associative`: changes of the map. Bands and logical bands are numbered
+    /// over the whole drive.
     pub(super) enum Record of "fully-associative" {
         1 => Logged { lba: Lba, sectors: Sectors, band: u64, offset: u32 } "written to a log band",
         2 => Trimmed { lba: Lba, sectors: Sectors } "trimmed",

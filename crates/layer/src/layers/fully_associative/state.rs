@@ -15,7 +15,8 @@ use crate::parameters::{ConfigError, Parameters};
 use crate::plan::note::Note;
 use crate::region::{RegionSize, Regions, check_count};
 
-/// A run of LBAs within one logical band.
+/// A run of logical sectors within one logical band: the band's zone and number in that zone, the run's offset in the
+/// band, and its length in sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Part {
     pub zone: usize,
@@ -24,13 +25,13 @@ pub(super) struct Part {
     pub sectors: u32,
 }
 
-/// The map of the drive.
+/// The map of a `fully-associative` drive: its zones, and the places of all bands.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub bands: Regions,
     pub band_sectors: u64,
     pub sector_bytes: u64,
-    /// Number of bands in a zone; the last zone may have fewer.
+    /// Number of physical bands in a zone; the last zone may have fewer.
     pub zone_bands: usize,
     /// Number of logical bands in a zone; the last zone may have fewer.
     pub zone_data: usize,
@@ -83,7 +84,8 @@ impl State {
         })
     }
 
-    /// Returns the part of the LBAs `lba..end` that lies in the logical band of `lba`.
+    /// Returns the part of the LBAs `lba..end` that lies in the logical band that contains `lba`: from `lba` to `end`
+    /// or to the end of that band.
     #[inline]
     pub(super) fn part(&self, lba: u64, end: u64) -> Part {
         let (band, offset) = (lba / self.band_sectors, lba % self.band_sectors);
@@ -93,28 +95,30 @@ impl State {
         Part { zone, logical, offset: offset as u32, sectors: sectors as u32 }
     }
 
-    /// Returns the number over the drive of logical band `logical` of `zone`.
+    /// Returns the number, counted over the whole drive, of the logical band with the number `logical` within `zone`.
     pub(super) fn logical_number(&self, zone: usize, logical: u32) -> u64 {
         (zone * self.zone_data) as u64 + logical as u64
     }
 
-    /// Returns the number over the drive of band `band` of `zone`.
+    /// Returns the number, counted over the whole drive, of the physical band with the number `band` within `zone`.
     pub(super) fn band_number(&self, zone: usize, band: u32) -> u64 {
         (zone * self.zone_bands) as u64 + band as u64
     }
 
-    /// Returns the first LBA of logical band `logical` of `zone`.
+    /// Returns the first LBA of the logical band with the number `logical` within `zone`.
     pub(super) fn first_lba(&self, zone: usize, logical: u32) -> u64 {
         self.logical_number(zone, logical) * self.band_sectors
     }
 
-    /// Returns the physical sector at `place` in `zone`; a place is band · band sectors + offset.
+    /// Returns the physical sector at `place` in `zone`. A place is the number of a band within the zone, times the
+    /// sectors of a band, plus an offset in the band.
     pub(super) fn pba(&self, zone: usize, place: u32) -> Pba {
         let (band, offset) = (place as u64 / self.band_sectors, place as u64 % self.band_sectors);
         self.bands.extent(zone * self.zone_bands + band as usize).start + Sectors(offset)
     }
 
-    /// Calls `visit` with the location of each part of a run of LBAs, in order: a physical sector, or `None` if trimmed.
+    /// Splits the `sectors` from `lba` on into parts that lie in one piece. Calls `visit(lba, sectors, pba)` with each
+    /// part in order of LBA; `pba` is its first physical sector, or `None` if the part is trimmed.
     pub(super) fn for_each_piece(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Pba>)) {
         let (mut next, end) = (lba.0, lba.0 + sectors.0);
         while next < end {
@@ -129,11 +133,11 @@ impl State {
         }
     }
 
-    /// Applies a record to the map.
+    /// Changes the map as the journal record `record` says.
     ///
     /// # Errors
     ///
-    /// Returns the reason why the record cannot follow those before it.
+    /// The record has impossible values or cannot follow the records before it. The error is a text with the reason.
     pub(super) fn apply(&mut self, record: Record) -> Result<(), &'static str> {
         match record {
             Record::Logged { lba, sectors, band, offset } => {
@@ -201,7 +205,7 @@ impl State {
         local.map(|local| local as u32).ok_or("its band is not of its zone")
     }
 
-    /// Appends the records that describe every zone that has changed since it was created.
+    /// Appends to `notes` the records that describe completely every zone that differs from a zone of a new drive.
     pub(super) fn checkpoint(&self, notes: &mut Vec<Note>) {
         for (index, zone) in self.zones.iter().enumerate() {
             let is_fresh = zone.homes.iter().enumerate().all(|(logical, &home)| home == logical as u32)
@@ -279,7 +283,7 @@ fn rest_sizes(parameters: &Parameters, whole: &Sizes, bands: usize) -> Option<Si
     (bands > free).then(|| Sizes { data: bands - free, free })
 }
 
-/// Returns the number of free bands that only merges may take.
+/// Returns the value of the parameter `reserve_bands`: the number of free bands of each zone that only merges may take.
 pub(super) fn reserve(parameters: &Parameters) -> u64 {
     parameters.count("reserve_bands")
 }

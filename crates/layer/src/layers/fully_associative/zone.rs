@@ -17,10 +17,12 @@ use std::collections::VecDeque;
 use crate::map::run_list::RunList;
 use crate::map::short_run::{ABSENT, ShortRun};
 
-/// Marks a logical band without a home; occurs only between the records of a checkpoint.
+/// Value in [`BandZone::homes`] for a logical band without a home band, which occurs only while a checkpoint is
+/// replayed.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// A stream that is writing a logical band anew, from its first sector on, into a band of its own.
+/// A stream of sequential host writes that rewrites a logical band from its first sector on, in a physical band of its
+/// own. `filled` sectors of that band are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stream {
     pub logical: u32,
@@ -28,30 +30,34 @@ pub(super) struct Stream {
     pub filled: u32,
 }
 
-/// A zone: its logical bands, and the bands that hold or log them.
+/// The state of one zone: the home of each logical band, the logged sectors, and the use of each physical band. Bands
+/// are numbered within the zone.
 #[derive(Clone, Debug)]
 pub(super) struct BandZone {
     pub band_sectors: u32,
-    /// Home band of each logical band.
+    /// The home of each logical band: the number of the physical band that holds its data, except for logged and
+    /// trimmed runs.
     pub homes: Vec<u32>,
-    /// Logged and trimmed runs of each logical band.
+    /// The runs of each logical band that are trimmed, or whose newest contents lie in a log band.
     pub runs: Vec<RunList>,
-    /// Free bands, in the order in which they are taken.
+    /// The numbers of the free bands, in the order in which they are taken.
     pub free: VecDeque<u32>,
-    /// Log bands, oldest first; all but the newest are full.
+    /// The numbers of the log bands, the oldest first; all but the newest are full.
     pub logs: VecDeque<u32>,
-    /// Number of sectors filled in the newest log band.
+    /// Number of sectors written in the newest log band; the length of a band if there is none.
     pub head: u32,
-    /// Number of live sectors in each band; 0 for bands that are not log bands.
+    /// Number of live logged sectors in each band; 0 for bands that are not log bands.
     pub live: Vec<u32>,
     /// Open streams, oldest first.
     pub streams: Vec<Stream>,
-    /// Lower bound of the next merge: no logical band before this one has live sectors in the oldest log band.
+    /// The number of the logical band at which the search for the next one to merge begins: no logical band before it
+    /// has live sectors in the oldest log band.
     pub next_merge: u32,
 }
 
 impl BandZone {
-    /// Creates a fresh zone: the home of each logical band is the band of the same number, and the other bands are free.
+    /// Returns a new zone of `data` logical bands and `data + free` physical bands of `band_sectors` sectors each. The
+    /// home of each logical band is the physical band with an equal number; the other bands are free.
     pub(super) fn new(data: usize, free: usize, band_sectors: u32) -> BandZone {
         BandZone {
             band_sectors,
@@ -70,13 +76,18 @@ impl BandZone {
         self.streams.iter().find(|stream| stream.logical == logical)
     }
 
-    /// Returns the number of sectors left in the newest log band.
+    /// Returns the number of unwritten sectors in the newest log band; 0 if there is no log band.
     pub(super) fn log_room(&self) -> u32 {
         self.band_sectors - self.head
     }
 
-    /// Applies an append: sectors `offset..offset + length` of a logical band lie at offset `at`, the head of log band
-    /// `band`. Returns whether a band became free.
+    /// Applies an append to the log: the sectors `offset..offset + length` of the logical band `logical` lie in `band`
+    /// from its sector `at` on. `band` is the newest log band, or a free band that becomes the newest log band. Returns
+    /// whether a log band became free, because its last live sector was replaced.
+    ///
+    /// # Errors
+    ///
+    /// The run does not lie at or after the head of the band, or does not fit, or the band is not free.
     pub(super) fn logged(
         &mut self,
         logical: u32,
@@ -103,7 +114,8 @@ impl BandZone {
         Ok(self.overlay(logical, ShortRun { offset, length, place }, at > 0))
     }
 
-    /// Marks `length` sectors of a logical band as absent, from `offset` on. Returns whether a band became free.
+    /// Marks `length` sectors of a logical band as trimmed, from its sector `offset` on. Returns whether a log band
+    /// became free, because its last live sector was trimmed.
     pub(super) fn trimmed(&mut self, logical: u32, offset: u32, length: u32) -> bool {
         self.overlay(logical, ShortRun { offset, length, place: ABSENT }, true)
     }
@@ -149,8 +161,12 @@ impl BandZone {
         true
     }
 
-    /// Makes `band` the home of a logical band, whose logged sectors have been merged into it. Returns whether a band
-    /// became free.
+    /// Makes the free band `band` the home of a logical band, whose logged sectors were merged into it. The old home
+    /// becomes free. Returns whether a band became free.
+    ///
+    /// # Errors
+    ///
+    /// A stream is open for the logical band, or `band` is not free.
     pub(super) fn placed(&mut self, logical: u32, band: u32) -> Result<bool, &'static str> {
         if self.stream_of(logical).is_some() {
             return Err("a stream is open there");
@@ -160,8 +176,13 @@ impl BandZone {
         Ok(self.settle(logical, band) | freed)
     }
 
-    /// Applies a write of a stream: the first `filled` sectors of a logical band lie in `band`. Returns whether a band
-    /// became free.
+    /// Applies a write of a stream: the first `filled` sectors of a logical band lie in `band`. The first write opens
+    /// the stream and takes the free band; a write that fills the band makes it the home of the logical band. Returns
+    /// whether a band became free.
+    ///
+    /// # Errors
+    ///
+    /// `filled` is 0, more than a band or less than before, the band is not free, or the stream writes to another band.
     pub(super) fn streamed(&mut self, logical: u32, band: u32, filled: u32) -> Result<bool, &'static str> {
         if filled == 0 || filled > self.band_sectors {
             return Err("a stream fills more than its band, or nothing");
@@ -187,8 +208,12 @@ impl BandZone {
         Ok(self.settle(logical, band) | freed)
     }
 
-    /// Makes a stream's band the home of the logical band: the rest of the band was copied from the old home and the
-    /// log. Returns whether a band became free.
+    /// Ends the stream of a logical band and makes its band the home of the logical band: the rest of the band was
+    /// copied from the old home and the log. Returns whether a band became free.
+    ///
+    /// # Errors
+    ///
+    /// No stream is open for the logical band.
     pub(super) fn completed(&mut self, logical: u32) -> Result<bool, &'static str> {
         let index =
             self.streams.iter().position(|stream| stream.logical == logical).ok_or("no stream is open there")?;
@@ -197,7 +222,11 @@ impl BandZone {
         Ok(self.settle(logical, stream.band) | freed)
     }
 
-    /// Sets the number of sectors filled in the newest log band.
+    /// Sets the number of written sectors of the newest log band to `head`, when a checkpoint is replayed.
+    ///
+    /// # Errors
+    ///
+    /// There is no log band, or `head` is more than a band or less than before.
     pub(super) fn filled(&mut self, head: u32) -> Result<(), &'static str> {
         if self.logs.is_empty() || head > self.band_sectors || head < self.head {
             return Err("the newest log band cannot be filled up to there");
@@ -206,7 +235,8 @@ impl BandZone {
         Ok(())
     }
 
-    /// Resets the zone to one without homes and logs, because the records that follow describe the zone completely.
+    /// Resets the zone: no logical band has a home, and all bands are free. The records of a checkpoint that follow
+    /// describe the zone completely.
     pub(super) fn restart(&mut self) {
         let (data, bands) = (self.homes.len(), self.live.len());
         *self = BandZone { homes: vec![NOWHERE; data], ..BandZone::new(data, bands - data, self.band_sectors) };
@@ -228,11 +258,11 @@ impl BandZone {
         old != NOWHERE
     }
 
-    /// Returns the first logical band with live sectors in the oldest log band.
+    /// Returns the number of the first logical band with live sectors in the oldest log band.
     ///
     /// # Panics
     ///
-    /// Panics if there is no log band, or the oldest has no live sectors.
+    /// If there is no log band, or the oldest one has no live sectors.
     pub(super) fn find_merge(&mut self) -> u32 {
         let oldest = self.logs[0];
         let in_oldest = |run: ShortRun| !run.is_absent() && run.place / self.band_sectors == oldest;
@@ -242,8 +272,8 @@ impl BandZone {
         self.next_merge
     }
 
-    /// Calls `visit(offset, length, place)` with the place of each part of `from..to` of a logical band, in order;
-    /// `None` if trimmed.
+    /// Splits the sectors `from..to` of a logical band into parts that lie in one piece. Calls `visit(offset, length,
+    /// place)` with each part in order; `place` is `None` if the part is trimmed.
     pub(super) fn for_each_place(
         &self,
         logical: u32,

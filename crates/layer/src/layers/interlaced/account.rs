@@ -13,7 +13,8 @@
 
 use super::options::SAVED_PER_SECTOR;
 
-/// Costs and savings of moves, in sectors.
+/// Account of the sectors that background moves have written and saved, since the layer was built. It decides whether
+/// another move may begin.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Account {
     /// Sectors written by moves.
@@ -25,19 +26,22 @@ pub struct Account {
 }
 
 impl Account {
-    /// Counts a host write of `sectors`: whether the home of the data, and whether its present place, is on a bottom track.
+    /// Counts `sectors` that the host writes. `home_is_bottom` says whether the home of these sectors (their place if
+    /// nothing had been moved) is on a bottom track; `is_bottom` says whether their present place is.
     #[inline]
     pub fn host(&mut self, sectors: u64, home_is_bottom: bool, is_bottom: bool) {
         self.unmoved += SAVED_PER_SECTOR * sectors * u64::from(home_is_bottom);
         self.written += SAVED_PER_SECTOR * sectors * u64::from(is_bottom);
     }
 
-    /// Counts the sectors written by a phase of a move.
+    /// Counts `sectors` that a phase of a background move writes, backup copies included.
     pub fn moved(&mut self, sectors: u64) {
         self.moved += sectors;
     }
 
-    /// Returns whether a move that writes `sectors` may begin, with one sector in `watch` as credit; always if `watch` is 0.
+    /// Returns whether a move that writes `sectors` may begin. It may if the layer would then not have written more
+    /// sectors, besides the host's, than read-modify-write with nothing moved would have, plus 1/`watch` of those. If
+    /// `watch` is 0, every move may begin.
     pub fn allows(&self, sectors: u64, watch: u32) -> bool {
         watch == 0 || self.written + self.moved + sectors <= self.unmoved + self.unmoved / watch as u64
     }

@@ -26,7 +26,8 @@ use crate::parameters::ConfigError;
 use crate::plan::Plan;
 use crate::plan::note::Note;
 
-/// Minimum number of tracks per surface for each backup region. Small disks get fewer regions, and so keep most of their tracks.
+/// Minimum number of tracks per surface for each backup region. Small disks get fewer regions, and so keep most of
+/// their tracks.
 const TRACKS_PER_REGION: u32 = 32;
 /// Maximum number of regions: the search for the nearest one goes through all.
 const REGIONS_MAX: u64 = 1024;
@@ -36,7 +37,7 @@ const REGIONS_MAX: u64 = 1024;
 pub struct Part {
     /// First logical sector of the run.
     pub lba: Lba,
-    /// Number of sectors of the run, in sectors of the drive. The copy has as many sectors.
+    /// Number of sectors of the run, and of the copy.
     pub sectors: u32,
     /// First physical sector of the copy.
     pub backup: Pba,
@@ -82,7 +83,9 @@ impl Backup {
     }
 }
 
-/// The backup log of a drive: its regions, and the copies in them.
+/// The backup log of an interlaced drive: its regions, and the copies in them. Two backups can be active at a time:
+/// that of the host's latest read-modify-write (the host record), and that of the current background move (the record
+/// of the move).
 #[derive(Clone, Debug)]
 pub struct BackupLog {
     regions: Vec<Region>,
@@ -97,7 +100,13 @@ pub struct BackupLog {
 }
 
 impl BackupLog {
-    /// Sets aside up to `count` regions, evenly over the radius, each large enough for three of the longest tracks.
+    /// Sets aside up to `count` backup regions, evenly over the `tracks` radial positions, on the surfaces in turn.
+    /// Each region has room for three of the longest tracks. There is at least one region, and at most one for every 32
+    /// radial positions; a region for which there is no room is left out.
+    ///
+    /// # Errors
+    ///
+    /// `count` is more than 1,024, or there is no room for any region.
     pub fn set_aside(
         planner: &mut Planner<'_>,
         tracks: u32,
@@ -134,22 +143,23 @@ impl BackupLog {
         })
     }
 
-    /// Returns the number of regions.
+    /// Returns the number of backup regions, which is at least 1.
     pub fn regions(&self) -> usize {
         self.regions.len()
     }
 
-    /// Returns the extents of the regions.
+    /// Returns the physical sectors of each backup region, in order of radial position.
     pub fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
         self.regions.iter().map(|region| region.area.extent)
     }
 
-    /// Returns the number of sectors that the copies of one operation may take.
+    /// Returns the maximum number of sectors that the copies of one operation may take: the length of the smallest
+    /// region.
     pub fn region_sectors(&self) -> u64 {
         self.extents().map(|extent| extent.sectors.0).min().expect("there is a region")
     }
 
-    /// Returns the region that the current move uses.
+    /// Returns the tracks of the region that the current move uses; `None` if no move has copies in a region.
     pub fn area_of_move(&self) -> Option<Area> {
         self.job_region.map(|region| self.regions[region].area)
     }
@@ -171,16 +181,27 @@ impl BackupLog {
         beside.into_iter().flatten().min_by_key(distance).expect("with one region the move is completed before")
     }
 
-    /// Returns the first physical sector for the copies of a host operation at `radial_track`. Clears the host record
-    /// first if the copies would overwrite that record's copies.
+    /// Returns the first physical sector to which the copies of a host operation at `radial_track` go, `sectors` in
+    /// total. They go to the nearest region that no move uses, behind the copies before them, or to the region's start
+    /// if there is no room. If they would overwrite copies of the active host record, appends to `plan` the steps that
+    /// clear that record.
+    ///
+    /// # Panics
+    ///
+    /// If `sectors` exceeds the length of the region.
     #[inline]
     pub fn place_host(&mut self, radial_track: u32, sectors: u64, plan: &mut Plan) -> Pba {
         let region = self.nearest_free(radial_track);
         self.place(region, sectors, plan)
     }
 
-    /// Returns the first physical sector for the copies of a move: the start of the nearest region. The region is
-    /// reserved for the move until the move's record is cleared.
+    /// Returns the first physical sector to which the copies of a move at `radial_track` go, `sectors` in total: the
+    /// start of the nearest region. The region is reserved for the move until [`BackupLog::end_move`]. If the copies
+    /// would overwrite those of the active host record, appends to `plan` the steps that clear that record.
+    ///
+    /// # Panics
+    ///
+    /// If `sectors` exceeds the length of the region.
     pub fn place_move(&mut self, radial_track: u32, sectors: u64, plan: &mut Plan) -> Pba {
         debug_assert!(self.job_region.is_none(), "one move at a time");
         let region = self.nearest(radial_track);
@@ -205,7 +226,9 @@ impl BackupLog {
         copies.start
     }
 
-    /// Makes copies of `runs`, which were written from `backup` on for a host operation at `radial_track`, the host record.
+    /// Records that copies of `runs` lie in a backup region from `backup` on, one after the other, for a host operation
+    /// at `radial_track`. Appends barriers and the journal records to `plan`, so that the copies are durable before the
+    /// records. The new host record replaces the one before.
     #[inline]
     pub fn record_host(&mut self, radial_track: u32, backup: Pba, runs: &[TrackRun], plan: &mut Plan) {
         plan.barrier();
@@ -219,7 +242,8 @@ impl BackupLog {
         plan.barrier();
     }
 
-    /// Makes copies of `runs`, which were written from `backup` on for the current move, the record of the move.
+    /// Records that copies of `runs` lie in a backup region from `backup` on, one after the other, for the current
+    /// move. Appends barriers and the journal records to `plan`, so that the copies are durable before the records.
     pub fn record_move(&mut self, backup: Pba, runs: &[TrackRun], plan: &mut Plan) {
         plan.barrier();
         self.job.clear();
@@ -228,7 +252,9 @@ impl BackupLog {
         plan.barrier();
     }
 
-    /// Clears the host record if writing, moving or trimming `written` would make the record stale.
+    /// Clears the active host record, by journal records between barriers that it appends to `plan`, if the physical
+    /// sectors `written` may overlap sectors that the record has copied. Otherwise has no effect. The caller calls this
+    /// before it writes, moves or trims `written`, because that would make the copies stale.
     #[inline]
     pub fn before_writing(&mut self, written: Extent, plan: &mut Plan) {
         if self.host.is_active() && self.host.homes.iter().any(|homes| homes.intersection(written).is_some()) {
@@ -243,29 +269,31 @@ impl BackupLog {
         self.host.clear();
     }
 
-    /// Clears the record of the current move and frees the move's region. A durable note of the layer must already end the move.
+    /// Clears the record of the current move in memory and frees the move's region. A durable journal record of the
+    /// layer must already say that the move has ended.
     pub fn end_move(&mut self) {
         self.job.clear();
         self.job_region = None;
     }
 
-    /// Appends records that restore the active backups.
+    /// Appends to `notes` the journal records that restore the active backups in a new log.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         note_parts(&self.host.parts, For::Host, |note| notes.push(note));
         note_parts(&self.job.parts, For::Move, |note| notes.push(note));
     }
 
-    /// Returns whether `note` is a record that all interlaced layers share, by its tag.
+    /// Returns whether the tag of `note` is below [`FIRST_LAYER_TAG`], so that it belongs to the records that all
+    /// layers of interlaced disks share.
     pub fn takes(note: &Note) -> bool {
         note.tag < FIRST_LAYER_TAG
     }
 
-    /// Replays a record of the backup log on a drive of `capacity`.
+    /// Replays a journal record of the backup log on a drive of `capacity` logical sectors.
     ///
     /// # Errors
     ///
-    /// Fails if the copies lie in no backup region, the copied sectors lie past the capacity, or the record is one of
-    /// live sectors.
+    /// The copies lie in no backup region, the copied sectors lie past the capacity, or the record is one of live or
+    /// dead sectors. The error is a text with the reason.
     pub fn replay(&mut self, record: Record, capacity: Sectors) -> Result<(), String> {
         match record {
             Record::First { backup_pba, lba, second_lba, sectors_of_both }
@@ -325,12 +353,14 @@ impl BackupLog {
         completed.parts.append(&mut self.replayed);
     }
 
-    /// Returns the parts to be written home after a cut: those of the move, then those of the host's operation.
+    /// Returns the runs whose copies have to be written back to the runs' places after a power cut: first those of the
+    /// current move, then those of the host's operation. A list is empty if that record is not active.
     pub fn active_parts(&self) -> [&[Part]; 2] {
         [&self.job.parts, &self.host.parts]
     }
 
-    /// Clears both records after the parts of [`BackupLog::active_parts`] were written home.
+    /// Clears both records, in memory and by journal records between barriers that it appends to `plan`. The caller has
+    /// written back the copies of [`BackupLog::active_parts`].
     pub fn clear_repaired(&mut self, plan: &mut Plan) {
         plan.barrier();
         if self.job.is_active() {
@@ -344,7 +374,7 @@ impl BackupLog {
         self.end_move();
     }
 
-    /// Returns the bytes of memory that the tables take now.
+    /// Returns the bytes of heap memory that the log's structures take in this program now.
     pub fn measured_bytes(&self) -> u64 {
         let parts = self.host.parts.capacity() + self.job.parts.capacity() + self.replayed.capacity();
         let regions = self.regions.capacity() * size_of::<Region>() + self.borders.capacity() * size_of::<u32>();

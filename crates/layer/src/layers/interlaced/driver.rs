@@ -35,7 +35,8 @@ struct Found {
     run: TrackRun,
 }
 
-/// A layer of an interlaced disk.
+/// The layer of an interlaced disk. A [`Translation`] places the data and chooses the data to move; this type serves
+/// the host, counts the sectors written to each track, and makes the moves in the background.
 pub struct Interlaced<T: Translation> {
     host: Host,
     map: T,
@@ -51,11 +52,13 @@ pub struct Interlaced<T: Translation> {
     track_sectors_max: u64,
 }
 
-/// Maximum number of tracks that a move writes: two swapped pseudo-tracks, and three copies and two tops on either side.
+/// Maximum number of tracks that a move writes: two swapped pseudo-tracks, and three copies and two tops on either
+/// side.
 const MOVED_TRACKS_MAX: u64 = 7;
 
 impl<T: Translation> Interlaced<T> {
-    /// Creates a layer that places data by `map`.
+    /// Returns a layer that places data by `map`. `host` serves the host, and has the homes of all sectors and the
+    /// backup log; `options` control the background moves.
     pub fn new(host: Host, map: T, options: MoveOptions) -> Interlaced<T> {
         let track_sectors_max = host.home.disk().geometry.zones().iter().map(|zone| zone.track_sectors as u64).max();
         Interlaced {
@@ -73,12 +76,12 @@ impl<T: Translation> Interlaced<T> {
         }
     }
 
-    /// Returns the map of the layer, which places data.
+    /// Returns the part of the layer that places the data.
     pub fn map(&self) -> &T {
         &self.map
     }
 
-    /// Returns the part of the layer that serves the host.
+    /// Returns the part of the layer that serves the host's commands.
     pub fn host(&self) -> &Host {
         &self.host
     }
@@ -225,7 +228,8 @@ impl<T: Translation> Interlaced<T> {
         false
     }
 
-    /// Returns whether joined writes still lie on one track: completing the move that they disturbed may have separated them.
+    /// Returns whether joined writes still lie on one track: completing the move that they disturbed may have separated
+    /// them.
     fn still_join(&self, joined: &[Command]) -> bool {
         let run = self.find(joined[0].lba);
         joined.iter().all(|command| run.lba <= command.lba && command.end() <= run.end())
@@ -289,7 +293,8 @@ impl<T: Translation> Layer for Interlaced<T> {
         candidate.operation == Operation::Write && joinable.start <= candidate.lba && candidate.end() <= joinable.end
     }
 
-    /// Returns the LBAs of the run in which a write lies: other waiting writes within the run can be served with the write.
+    /// Returns the LBAs of the run in which a write lies: other waiting writes within the run can be served with the
+    /// write.
     #[inline]
     fn joinable(&self, first: &Command) -> Range<Lba> {
         if first.operation != Operation::Write {

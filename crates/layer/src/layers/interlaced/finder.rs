@@ -19,7 +19,7 @@ pub struct Finder {
 }
 
 impl Finder {
-    /// Creates a finder for the start addresses `starts`. [`Finder::before`] then takes positions up to and including
+    /// Returns a finder for the start addresses `starts`. [`Finder::before`] then accepts positions up to and including
     /// `end`.
     ///
     /// # Panics
@@ -34,7 +34,8 @@ impl Finder {
         Finder { starts, guesses, shift }
     }
 
-    /// Returns the number of start addresses at or before `position`.
+    /// Returns the number of start addresses that are less than or equal to `position`, which must not be greater than
+    /// the `end` that was given to [`Finder::new`].
     #[inline]
     pub fn before(&self, position: u64) -> usize {
         let bucket = (position >> self.shift) as usize;
@@ -45,12 +46,12 @@ impl Finder {
         low + self.starts[low..high].partition_point(|&start| start <= position)
     }
 
-    /// Returns the sorted list of start addresses.
+    /// Returns the start addresses, in ascending order.
     pub fn starts(&self) -> &[u64] {
         &self.starts
     }
 
-    /// Returns the bytes of memory that the tables take now.
+    /// Returns the bytes of heap memory that the start addresses and their table take now.
     pub fn measured_bytes(&self) -> u64 {
         (self.starts.capacity() * size_of::<u64>() + self.guesses.capacity() * size_of::<u32>()) as u64
     }

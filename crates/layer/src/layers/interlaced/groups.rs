@@ -17,7 +17,7 @@ struct Row {
     track: Sectors,
 }
 
-/// Tracks in PBA order, in rows.
+/// A list of tracks in PBA order, stored as rows of tracks of equal length.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct TrackRows {
     rows: Vec<Row>,
@@ -29,23 +29,25 @@ impl TrackRows {
         self.rows.iter().map(|row| row.tracks).sum()
     }
 
-    /// Returns the first track.
+    /// Returns the physical sectors of the first track, or `None` if there are no tracks.
     pub fn first(&self) -> Option<Extent> {
         self.iter().next()
     }
 
-    /// Returns all tracks, in order.
+    /// Returns the physical sectors of each track, in PBA order.
     pub fn iter(&self) -> impl Iterator<Item = Extent> + '_ {
         let track = |row: Row, index: u64| Extent::new(row.start + Sectors(index * row.track.0), row.track);
         self.rows.iter().flat_map(move |&row| (0..row.tracks).map(move |index| track(row, index)))
     }
 
-    /// Returns the length of the longest track.
+    /// Returns the number of sectors of the longest track, or `None` if there are no tracks.
     pub fn longest(&self) -> Option<Sectors> {
         self.rows.iter().map(|row| row.track).max()
     }
 
-    /// Splits the tracks into parts of `tracks_max` tracks each, the last with the rest, and returns the extents of each part.
+    /// Splits the tracks into parts of `tracks_max` tracks each; the last part has the rest. Returns the extents of
+    /// each part in PBA order; one extent covers consecutive tracks of equal length. Returns no parts if there are no
+    /// tracks.
     pub fn parts(&self, tracks_max: u64) -> Vec<Vec<Extent>> {
         let (mut parts, mut room) = (Vec::new(), 0);
         for row in &self.rows {
@@ -65,16 +67,16 @@ impl TrackRows {
     }
 }
 
-/// Bottom tracks, and the top tracks between them.
+/// A group of an interlaced disk: bottom tracks that follow each other in PBA order, then the top tracks between them.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// Bottom tracks in PBA order.
+    /// The bottom tracks of the group, in PBA order.
     pub bottoms: TrackRows,
-    /// Top tracks in PBA order.
+    /// The top tracks of the group, in PBA order.
     pub tops: TrackRows,
 }
 
-/// Returns the groups of a disk in PBA order.
+/// Returns the groups of an interlaced disk in PBA order. Together they hold every track of the disk once.
 pub fn groups(disk: &SharedDisk) -> impl Iterator<Item = Group> + '_ {
     let geometry = &disk.geometry;
     let mut next = Pba(0);

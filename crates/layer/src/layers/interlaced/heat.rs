@@ -2,7 +2,8 @@
 //! tracks (Hajkazemi 2019 §2.2). Counts either start anew with each interval, so that tracks that were hot once are
 //! forgotten; or they decay by a part, so that tracks that are written rarely but steadily are known (ours).
 //!
-//! Heat is counted in sectors written, not in writes: the costs of a read-modify-write and of a move are in sectors, too.
+//! Heat is counted in sectors written, not in writes: the costs of a read-modify-write and of a move are in sectors,
+//! too.
 //!
 //! Keys are chosen by the layer: for `track-flip`, a track number of 30 bits, and two bits for the part of the track.
 //!
@@ -17,7 +18,8 @@ use std::collections::BinaryHeap;
 /// Number of entries kept for each write of the interval: a write that crosses into another track has two.
 const ENTRIES_PER_WRITE: usize = 2;
 
-/// At the end of an interval, 1/2^shift of each count is subtracted, so that a count stands for about the last 64 intervals.
+/// At the end of an interval, 1/2^shift of each count is subtracted, so that a count stands for about the last 64
+/// intervals.
 const DECAY_SHIFT: u32 = 6;
 
 /// Number of bits of a rank below the key.
@@ -62,7 +64,8 @@ impl Entry {
     }
 }
 
-/// The log of an interval.
+/// A log of the keys (numbers of tracks or of their parts) that the host wrote in the current interval of writes, with
+/// the number of sectors written to each.
 #[derive(Clone, Debug)]
 pub struct HeatLog {
     entries: Vec<Entry>,
@@ -72,22 +75,24 @@ pub struct HeatLog {
     is_joined: bool,
 }
 
-/// A track, or a part of one, with the number of sectors written to it.
+/// A heat key, which stands for a track or a part of one, with the number of sectors that the host wrote to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Heat {
-    /// Number of the track or part, as the layer counts.
+    /// The key: the number of the track or part, in a numbering that the layer defines.
     pub key: u32,
-    /// Number of sectors written in the interval.
+    /// Number of sectors written to the key in the interval, including the rest of the counts of earlier intervals if
+    /// counts decay.
     pub sectors: u32,
 }
 
 impl HeatLog {
-    /// Creates a log for intervals of `interval` writes.
+    /// Returns an empty log for intervals of `interval` host writes each.
     pub fn new(interval: u32) -> HeatLog {
         HeatLog { entries: Vec::new(), writes: 0, interval, is_joined: false }
     }
 
-    /// Counts a write of `sectors` to `key`.
+    /// Counts a write of `sectors` (at most 65,535 of them) to `key`. Counts nothing if the log is full: it has room
+    /// for two entries for each write of an interval.
     #[inline]
     pub fn count(&mut self, key: u32, sectors: u32) {
         if self.entries.len() == self.entries.capacity() && !self.make_room() {
@@ -110,14 +115,16 @@ impl HeatLog {
         self.entries.len() < self.entries.capacity()
     }
 
-    /// Ends a host write, and returns whether the interval is over.
+    /// Counts the end of a host write command. Returns whether the interval is over, that is, whether its number of
+    /// writes has been reached.
     #[inline]
     pub fn end_write(&mut self) -> bool {
         self.writes += 1;
         self.writes >= self.interval
     }
 
-    /// Sorts the log for counting. Joins entries with the same key, smallest first, as far as the sum fits into an entry.
+    /// Sorts the log by key, as [`HeatLog::counts`] and the other queries need it. Joins entries with equal keys as far
+    /// as the sum of their sectors is at most 65,535.
     pub fn sort(&mut self) {
         let mut ranks: Vec<u64> = self.entries.iter().map(|entry| entry.rank()).collect();
         sort_by_key(&mut ranks);
@@ -135,7 +142,9 @@ impl HeatLog {
         }
     }
 
-    /// Begins the next interval with no counts, or, if `decays`, with most of each count. The log must be sorted.
+    /// Begins the next interval. If `decays` is `false`, all counts are removed. Otherwise a 64th of each count is
+    /// subtracted, rounded up; if more than half of the log is then in use, the smallest counts are removed. The log
+    /// must be sorted.
     pub fn restart(&mut self, decays: bool) {
         match decays {
             false => self.entries.clear(),
@@ -165,27 +174,30 @@ impl HeatLog {
         self.entries.partition_point(|entry| entry.key() < key)
     }
 
-    /// Returns the number of sectors written to the keys from `first` up to `end`. The log must be sorted.
+    /// Returns the total number of sectors written to the keys from `first` up to, not including, `end`. The log must
+    /// be sorted.
     pub fn sectors_in(&self, first: u32, end: u32) -> u32 {
         sum(&self.entries[self.before(first)..self.before(end)])
     }
 
-    /// Returns the keys written, without their lowest `drop_bits` bits, and the sectors written to each, in the order
-    /// of keys. The log must be sorted.
+    /// Returns the written keys and the number of sectors written to each, in ascending order of the keys. Keys are
+    /// shifted right by `drop_bits`; keys that are then equal are counted together. The log must be sorted.
     pub fn counts(&self, drop_bits: u32) -> impl Iterator<Item = Heat> + '_ {
         let same = move |a: &Entry, b: &Entry| a.key() >> drop_bits == b.key() >> drop_bits;
         let heat = move |entries: &[Entry]| Heat { key: entries[0].key() >> drop_bits, sectors: sum(entries) };
         self.entries.chunk_by(same).map(heat)
     }
 
-    /// Returns the keys from `first` up to `end` that were written, and the sectors written to each. The log must be sorted.
+    /// Returns the written keys from `first` up to, not including, `end`, and the number of sectors written to each, in
+    /// ascending order of the keys. The log must be sorted.
     pub fn counts_in(&self, first: u32, end: u32) -> impl Iterator<Item = Heat> + '_ {
         let entries = &self.entries[self.before(first)..self.before(end)];
         let heat = |entries: &[Entry]| Heat { key: entries[0].key(), sectors: sum(entries) };
         entries.chunk_by(|a, b| a.key() == b.key()).map(heat)
     }
 
-    /// Returns the hottest `limit` of `candidates`, hottest first; among equally hot ones, those with the lower keys.
+    /// Returns the `limit` candidates with the most sectors, in descending order of sectors. Of candidates with equally
+    /// many sectors, the one with the lower key comes first. Returns all candidates if there are fewer.
     pub fn hottest(candidates: impl Iterator<Item = Heat>, limit: usize) -> Vec<Heat> {
         let mut kept: BinaryHeap<Reverse<(u32, Reverse<u32>)>> = BinaryHeap::with_capacity(limit);
         for heat in candidates {
@@ -331,7 +343,8 @@ mod tests {
         }
     }
 
-    /// Checks that a count too large for one entry takes several. Method: four times the most that six bytes hold, in two keys.
+    /// Checks that a count too large for one entry takes several. Method: four times the most that six bytes hold, in
+    /// two keys.
     #[test]
     fn large_counts_take_several_entries() {
         let mut heat = HeatLog::new(8);

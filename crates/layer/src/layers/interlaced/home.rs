@@ -14,21 +14,22 @@ use super::finder::Finder;
 use super::run::{Span, Track, TrackRun, is_top};
 use crate::parameters::ConfigError;
 
-/// Bottom tracks set aside on one surface, with the tops beside them.
+/// A run of neighbouring bottom tracks of one surface that is set aside for a cache or a backup region. The top tracks
+/// between and beside these bottoms are set aside too, and hold no data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Area {
-    /// Extent of the bottom tracks, which follow each other in PBA order.
+    /// Physical sectors of the bottom tracks, which follow each other in PBA order.
     pub extent: Extent,
     /// Surface of the tracks.
     pub surface: u8,
-    /// Radial position of the first bottom.
+    /// Radial position of the first (outermost) bottom track.
     pub radial_start: u32,
-    /// Radial position of the last bottom.
+    /// Radial position of the last (innermost) bottom track.
     pub radial_last: u32,
 }
 
 impl Area {
-    /// Returns the radial position of the area's middle.
+    /// Returns the radial position of the area's middle, about half-way between the first and the last bottom track.
     pub fn middle(&self) -> u32 {
         self.radial_start / 2 + self.radial_last / 2
     }
@@ -44,7 +45,8 @@ struct Searched {
     distance: u32,
 }
 
-/// Chooses the tracks to be set aside.
+/// Chooses the tracks of an interlaced disk that are set aside for caches, backup regions and write buffers. The other
+/// tracks become the homes of the logical sectors ([`Planner::finish`]).
 pub struct Planner<'a> {
     disk: &'a SharedDisk,
     areas: Vec<Area>,
@@ -57,11 +59,11 @@ pub struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Creates a planner that has set aside nothing on `disk`.
+    /// Returns a planner that has set aside no tracks of `disk`.
     ///
     /// # Errors
     ///
-    /// Fails if the disk has no interlaced tracks.
+    /// The disk has no interlaced tracks.
     pub fn new(disk: &'a SharedDisk) -> Result<Planner<'a>, ConfigError> {
         if !disk.geometry.is_interlaced() {
             return Err(ConfigError("the disk has no interlaced tracks: give it the layout bottom-then-top".into()));
@@ -69,12 +71,16 @@ impl<'a> Planner<'a> {
         Ok(Planner { disk, areas: Vec::new(), taken: BTreeMap::new(), searched: None, tops: Vec::new() })
     }
 
-    /// Returns the number of sectors of the longest bottom track, which is the longest track of all, with no sectors slipped.
+    /// Returns the number of sectors of the longest track of the disk, which is a bottom track. Sectors that a track
+    /// lost by slipping are counted, so the result may exceed the length of every track.
     pub fn track_sectors_max(&self) -> u64 {
         self.disk.geometry.zones().iter().map(|zone| zone.track_sectors as u64).max().expect("a disk has a zone")
     }
 
-    /// Sets aside and returns the area of at least `sectors` on `surface` that is nearest to `radial_track`, if there is one.
+    /// Sets aside consecutive bottom tracks on `surface` that have at least `sectors` together, with the top tracks
+    /// beside them. Of the possible areas, takes the one whose first bottom track is nearest to `radial_track`; its
+    /// bottom tracks follow each other in PBA order, and it shares no track with another area. Returns `None`, and sets
+    /// aside nothing, if there is no such area.
     pub fn set_aside(&mut self, radial_track: u32, surface: u8, sectors: u64) -> Option<Area> {
         let tracks = self.disk.geometry.radial_tracks();
         let middle = radial_track.min(tracks - 1) / 2;
@@ -102,8 +108,9 @@ impl<'a> Planner<'a> {
         before.is_some_and(|(_, last)| radial_start <= last + margin)
     }
 
-    /// Returns the number of slots of `slot_sectors` that fit into the consecutive bottoms of the group that includes
-    /// `radial_track`.
+    /// Returns how many slots of `slot_sectors` sectors each fit into the bottom tracks that follow each other in PBA
+    /// order around `radial_track` on surface 0: the bottom tracks of its group. Tracks that are set aside are counted
+    /// too.
     pub fn slots_in_a_row(&self, radial_track: u32, slot_sectors: u64) -> u32 {
         let geometry = &self.disk.geometry;
         let follows = |bottom: u32| {
@@ -122,7 +129,8 @@ impl<'a> Planner<'a> {
         (sectors.0 / slot_sectors) as u32
     }
 
-    /// Returns the area of at least `sectors` that begins at bottom `radial_start`, if its tracks follow each other and are free.
+    /// Returns the area of at least `sectors` that begins at bottom `radial_start`, if its tracks follow each other and
+    /// are free.
     fn fitting(&self, radial_start: u32, surface: u8, sectors: u64) -> Option<Area> {
         let geometry = &self.disk.geometry;
         // The next bottom is two tracks away: areas share no top.
@@ -150,8 +158,8 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Sets aside a top track while the bottoms beside it keep their data, and returns whether the track was free. Call
-    /// after all areas are set aside.
+    /// Sets aside the single top track `top`; the bottom tracks beside it keep their data. Returns `false`, and does
+    /// nothing, if the track lies beside a bottom track of an area. Must be called after all areas are set aside.
     pub fn set_aside_top(&mut self, top: Extent) -> bool {
         let place = self.disk.geometry.locate(top.start);
         let is_taken = self.is_taken(place.surface, place.radial_track, place.radial_track, 1);
@@ -161,12 +169,13 @@ impl<'a> Planner<'a> {
         !is_taken
     }
 
-    /// Returns the disk.
+    /// Returns the disk whose tracks are set aside.
     pub fn disk(&self) -> &'a SharedDisk {
         self.disk
     }
 
-    /// Returns the homes on the tracks that are not set aside.
+    /// Returns the homes of the logical sectors: LBAs run over all tracks that are not set aside, in PBA order, from
+    /// LBA 0.
     pub fn finish(self) -> Home {
         let geometry = &self.disk.geometry;
         let mut tracks: Vec<Extent> = Vec::new();
@@ -209,7 +218,8 @@ impl Reciprocal {
     }
 }
 
-/// The home of each LBA, and the LBA at home at each physical sector.
+/// The mapping between logical sectors and their homes: the physical sectors at which they lie as long as no layer
+/// moves them. LBAs run over all tracks in PBA order, and skip tracks that are set aside.
 #[derive(Clone, Debug)]
 pub struct Home {
     disk: SharedDisk,
@@ -248,7 +258,7 @@ impl Home {
         }
     }
 
-    /// Returns the disk.
+    /// Returns the disk on which the homes lie.
     pub fn disk(&self) -> &SharedDisk {
         &self.disk
     }
@@ -258,13 +268,15 @@ impl Home {
         Sectors(self.capacity)
     }
 
-    /// Returns the home of a logical sector.
+    /// Returns the home of a logical sector: the physical sector at which it lies if no layer has moved it. `lba` must
+    /// lie below the capacity.
     #[inline]
     pub fn pba(&self, lba: Lba) -> Pba {
         Pba(lba.0 + self.jumped[self.by_lba.before(lba.0)])
     }
 
-    /// Returns the logical sector at home at `pba`; `None` if the track is set aside.
+    /// Returns the logical sector whose home is the physical sector `pba`, or `None` if the track of `pba` is set
+    /// aside.
     #[inline]
     pub fn lba(&self, pba: Pba) -> Option<Lba> {
         let gaps = self.by_pba.before(pba.0);
@@ -272,7 +284,7 @@ impl Home {
         (!is_set_aside).then(|| Lba(pba.0 - self.jumped[gaps]))
     }
 
-    /// Returns the number of logical sectors at home in `extent`, which must begin and end at track boundaries.
+    /// Returns the number of logical sectors whose homes lie in `extent`, which must begin and end at track boundaries.
     pub fn lbas_in(&self, extent: Extent) -> u64 {
         self.lbas_before(extent.end()) - self.lbas_before(extent.start)
     }
@@ -284,67 +296,73 @@ impl Home {
         }
     }
 
-    /// Returns the track, surface and angle of a physical sector.
+    /// Returns the position of a physical sector: its track, its surface, its number on the track and its angle.
     #[inline]
     pub fn locate(&self, pba: Pba) -> Place {
         self.disk.geometry.locate(pba)
     }
 
-    /// Returns the place of the first sector of a track, or `None` if the surface has no such track.
+    /// Returns the position of the first sector of a track, or `None` if `radial_track` lies past the innermost track.
     #[inline]
     pub fn track(&self, radial_track: u32, surface: u8) -> Option<Place> {
         let geometry = &self.disk.geometry;
         (radial_track < geometry.radial_tracks()).then(|| geometry.track_place(radial_track, surface))
     }
 
-    /// Returns whether a track lies on top of its neighbours, so that writing it destroys nothing.
+    /// Returns whether the track at this radial position is a top track, so that a write to it destroys no data. Tracks
+    /// with odd positions are tops.
     #[inline]
     pub fn is_top(radial_track: u32) -> bool {
         is_top(radial_track)
     }
 
-    /// Returns the number of a track: `radial_track` times the number of surfaces, plus `surface`.
+    /// Returns the number of a track among all tracks, counted from 0: `radial_track` times the number of surfaces,
+    /// plus `surface`.
     #[inline]
     pub fn track_index(&self, radial_track: u32, surface: u8) -> u32 {
         radial_track * self.surfaces + surface as u32
     }
 
-    /// Returns the radial position and surface of track number `index`.
+    /// Returns the radial position and the surface of the track with the number `index`. Inverse of
+    /// [`Home::track_index`].
     #[inline]
     pub fn track_at(&self, index: u32) -> (u32, u8) {
         (index / self.surfaces, (index % self.surfaces) as u8)
     }
 
-    /// Returns the number of a bottom track among the bottoms: half of `radial_track` times the number of surfaces,
-    /// plus `surface`.
+    /// Returns the number of a bottom track among the bottom tracks, counted from 0: half of `radial_track`, which is
+    /// even, times the number of surfaces, plus `surface`.
     #[inline]
     pub fn bottom_index(&self, radial_track: u32, surface: u8) -> u32 {
         (radial_track >> 1) * self.surfaces + surface as u32
     }
 
-    /// Returns the radial position and surface of bottom number `index`.
+    /// Returns the radial position and the surface of the bottom track with the number `index`. Inverse of
+    /// [`Home::bottom_index`].
     pub fn bottom_at(&self, index: u32) -> (u32, u8) {
         (2 * (index / self.surfaces), (index % self.surfaces) as u8)
     }
 
-    /// Returns the number of bottom tracks on all surfaces.
+    /// Returns the number of bottom tracks on all surfaces together, those that are set aside included.
     pub fn bottoms(&self) -> u32 {
         self.disk.geometry.radial_tracks().div_ceil(2) * self.surfaces
     }
 
-    /// Returns the number of tracks on all surfaces.
+    /// Returns the number of tracks on all surfaces together, those that are set aside included.
     pub fn tracks(&self) -> u64 {
         self.disk.geometry.radial_tracks() as u64 * self.surfaces as u64
     }
 
-    /// Returns the run of a whole track at home, given the place of one of its sectors and the LBA there.
+    /// Returns the run of logical sectors that have their homes on the whole track of `place`. `lba` is the logical
+    /// sector whose home is the sector at `place`.
     #[inline]
     pub fn track_run(place: &Place, lba: Lba) -> TrackRun {
         TrackRun::on(&Track::of(place), 0, place.track_sectors, Lba(lba.0 - place.sector as u64))
     }
 
-    /// Appends the sectors of both neighbouring tops that a write of `written`, parts of bottoms, destroys: part by
-    /// part, those of the outer neighbour first.
+    /// Appends to `faced` the sectors of the neighbouring top tracks that a write of the runs `written` destroys; all
+    /// runs must lie on bottom tracks. Goes through the runs in order, and for each through the outer, then the inner
+    /// neighbour. Spans may overlap.
     #[inline]
     pub fn push_faced(&self, written: &[TrackRun], faced: &mut Vec<Span>) {
         let track_of = |run: &TrackRun| (run.radial_track, run.surface);
@@ -386,7 +404,7 @@ impl Home {
         push_wrapped(top, first, end, faced);
     }
 
-    /// Returns the bytes of memory that the tables take now.
+    /// Returns the bytes of heap memory that the tables of set-aside tracks take now.
     pub fn measured_bytes(&self) -> u64 {
         let gaps = self.gap_ends.capacity() + self.jumped.capacity();
         self.by_lba.measured_bytes() + self.by_pba.measured_bytes() + (gaps * size_of::<u64>()) as u64

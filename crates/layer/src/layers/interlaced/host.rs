@@ -25,11 +25,12 @@ use crate::layer::Piece;
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
 
-/// The part of a layer that serves the host.
+/// The part of a layer of an interlaced disk that serves the host: it plans reads, writes (bottom tracks by
+/// read-modify-write) and trims, and keeps the backup log and the set of live sectors.
 pub struct Host {
-    /// Place of each LBA that the layer has not moved.
+    /// The home of each logical sector: its place as long as the layer has not moved it.
     pub home: Home,
-    /// The backup log.
+    /// The backup log, which holds copies of the sectors that a rewrite may lose.
     pub log: BackupLog,
     /// Set of live sectors; kept only with `skip_dead=on`.
     live: Option<LiveSet>,
@@ -41,8 +42,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Creates the part of a layer that serves the host. `home` gives the place of each LBA that the layer has not
-    /// moved.
+    /// Returns the part of a layer that serves the host. `home` gives the place of each logical sector that the layer
+    /// has not moved; `log` is the backup log.
     ///
     /// With `skip_dead`, the part keeps a set of live sectors. The set is empty at first: a sector counts as dead until
     /// its first write. Without `skip_dead`, every sector counts as live.
@@ -51,12 +52,13 @@ impl Host {
         Host { home, log, live, faced: Vec::new(), endangered: Vec::new(), written: Vec::new() }
     }
 
-    /// Returns whether trimmed sectors are remembered, so that they read as absent: only with `skip_dead`.
+    /// Returns whether trimmed sectors are remembered, so that they read as zeros. True only if the part was created
+    /// with `skip_dead`.
     pub fn keeps_trims(&self) -> bool {
         self.live.is_some()
     }
 
-    /// Plans a read of the live sectors; the others are absent.
+    /// Appends to `plan` the reads of the live sectors of `command`. Dead sectors are not read: they are zeros.
     #[inline]
     pub fn read<T: Translation>(&self, map: &T, command: &Command, plan: &mut Plan) {
         let mut read = |mut lba: Lba, end: Lba| {
@@ -76,8 +78,9 @@ impl Host {
         }
     }
 
-    /// Plans one write command, track by track; `first` is the run in which the command begins. Calls `count` with the
-    /// heat key and the sectors of each track.
+    /// Appends to `plan` the steps of one write command, track by track: a plain write on a top track, a
+    /// read-modify-write on a bottom track. `first` is the run that contains the command's first sector. Calls
+    /// `count(key, sectors)` for each run written, with its heat key.
     #[inline]
     pub fn write<T: Translation>(
         &mut self,
@@ -107,7 +110,8 @@ impl Host {
         }
     }
 
-    /// Plans several write commands that lie in one run as one operation.
+    /// Appends to `plan` the steps of several write commands as one operation. All commands must lie in one run, that
+    /// is, on one track. They may overlap.
     pub fn write_joined<T: Translation>(&mut self, map: &T, commands: &[Command], plan: &mut Plan) {
         let run = map.run_of(&self.home, commands[0].lba);
         let mut written = std::mem::take(&mut self.written);
@@ -133,7 +137,8 @@ impl Host {
         self.written = written;
     }
 
-    /// Marks sectors as dead, if trims are kept.
+    /// Marks the sectors of the TRIM `command` as dead, and appends a journal record and a barrier to `plan` if any of
+    /// them was live. Does nothing if trimmed sectors are not remembered.
     pub fn trim<T: Translation>(&mut self, map: &T, command: &Command, plan: &mut Plan) {
         let Some(live) = &mut self.live else { return };
         let (mut lba, end) = (command.lba, command.end());
@@ -205,7 +210,8 @@ impl Host {
         }
     }
 
-    /// Appends the pieces in which `sectors` from `lba` on lie now.
+    /// Appends to `pieces` the present places of the `sectors` from `lba` on, in order of LBA. Dead sectors have a
+    /// piece without a place, if the set of live sectors is kept.
     pub fn lookup<T: Translation>(&self, map: &T, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
         let mut look_up = |mut lba: Lba, end: Lba| {
             while lba < end {
@@ -233,14 +239,19 @@ impl Host {
         }
     }
 
-    /// Appends records that restore the live sectors and the active backups.
+    /// Appends to `notes` the journal records that restore the set of live sectors and the active backups.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         let live = self.live.iter().flat_map(LiveSet::iter);
         notes.extend(live.map(|(start, end)| Record::Live { start_lba: start, end_lba: end }.encode()));
         self.log.checkpoint(notes);
     }
 
-    /// Replays a record that all interlaced layers share.
+    /// Replays a journal record of the backup log or of the set of live sectors.
+    ///
+    /// # Errors
+    ///
+    /// The record is none of these or has impossible values, or it is one of live or dead sectors and no set of live
+    /// sectors is kept.
     pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
         let (record, capacity) = (Record::decode(note)?, self.home.capacity());
         let taken = match (record, &mut self.live) {
@@ -257,7 +268,8 @@ impl Host {
         taken.map_err(|reason| note.refuse(reason))
     }
 
-    /// Plans the repair after a cut: writes the backed-up sectors home, and clears the records.
+    /// Appends to `plan` the repair after a power cut: writes the backed-up sectors to their places by `map`, bottom
+    /// tracks before top tracks, and clears the records. Appends nothing if no backup is active.
     pub fn repair<T: Translation>(&mut self, map: &T, plan: &mut Plan) {
         let mut repaired = false;
         for parts in self.log.active_parts().into_iter().filter(|parts| !parts.is_empty()) {
@@ -285,13 +297,13 @@ impl Host {
         }
     }
 
-    /// Returns whether the runs of live sectors are non-empty, disjoint, and not adjacent; true if the layer keeps no
-    /// set of live sectors.
+    /// Returns whether the runs of live sectors are non-empty, disjoint, and not adjacent. Returns `true` if no set of
+    /// live sectors is kept.
     pub fn is_sound(&self) -> bool {
         self.live.as_ref().is_none_or(LiveSet::is_sound)
     }
 
-    /// Returns the bytes of memory that the tables take now.
+    /// Returns the bytes of heap memory that the homes, the backup log and the set of live sectors take now.
     pub fn measured_bytes(&self) -> u64 {
         let live = self.live.as_ref().map_or(0, LiveSet::measured_bytes);
         live + self.home.measured_bytes() + self.log.measured_bytes()
@@ -305,7 +317,8 @@ fn write_parts(written: &[TrackRun], plan: &mut Plan) {
     }
 }
 
-/// Appends the runs of data that lie in `span`.
+/// Appends to `runs` the runs of logical sectors that lie in `span` by `map`, clipped to `span`, in order of their
+/// place.
 #[inline]
 pub fn push_runs_at<T: Translation>(map: &T, home: &Home, span: &Span, runs: &mut Vec<TrackRun>) {
     let mut sector = span.first;
@@ -319,7 +332,8 @@ pub fn push_runs_at<T: Translation>(map: &T, home: &Home, span: &Span, runs: &mu
     }
 }
 
-/// Sorts spans and joins those that overlap. Spans that only touch stay separate, because they may lie on different tracks.
+/// Sorts `spans` by physical sector, and joins those that overlap. Spans that only touch stay separate, because they
+/// may lie on different tracks.
 pub fn merge(spans: &mut Vec<Span>) {
     spans.sort_unstable_by_key(|span| span.extent());
     spans.dedup_by(|next, last| {

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use imbrex_disk::Lba;
 
-/// The live sectors, as runs.
+/// The set of live logical sectors: those that were written and not trimmed since. Stored as disjoint runs that do not
+/// touch.
 #[derive(Clone, Default, Debug)]
 pub struct LiveSet {
     /// End of each run, by its first sector.
@@ -16,7 +17,8 @@ pub struct LiveSet {
 }
 
 impl LiveSet {
-    /// Marks the sectors from `start` up to `end` as live, and returns whether any was dead.
+    /// Marks the sectors from `start` up to, not including, `end` as live. Returns whether any of them was dead before.
+    /// The range must not be empty.
     pub fn insert(&mut self, start: Lba, end: Lba) -> bool {
         let (mut start, mut end) = (start.0, end.0);
         if let Some((&first, &last)) = self.runs.range(..=start).next_back() {
@@ -35,7 +37,7 @@ impl LiveSet {
         true
     }
 
-    /// Marks the sectors from `start` up to `end` as dead, and returns whether any was live.
+    /// Marks the sectors from `start` up to, not including, `end` as dead. Returns whether any of them was live before.
     pub fn remove(&mut self, start: Lba, end: Lba) -> bool {
         let (start, end) = (start.0, end.0);
         let mut removed = false;
@@ -55,7 +57,8 @@ impl LiveSet {
         removed
     }
 
-    /// Calls `visit` with each part of `start` up to `end`, in order, and whether the part is live.
+    /// Splits the sectors from `start` up to, not including, `end` into live and dead parts. Calls `visit(first, end,
+    /// live)` with each part in order; `end` is exclusive.
     pub fn cover(&self, start: Lba, end: Lba, mut visit: impl FnMut(Lba, Lba, bool)) {
         let before = self.runs.range(..start.0).next_back().filter(|&(_, &last)| last > start.0);
         let mut next = start;
@@ -72,7 +75,7 @@ impl LiveSet {
         }
     }
 
-    /// Returns all runs as (start, end), in order.
+    /// Returns all runs of live sectors as (start, exclusive end), in order of LBA.
     pub fn iter(&self) -> impl Iterator<Item = (Lba, Lba)> + '_ {
         self.runs.iter().map(|(&start, &end)| (Lba(start), Lba(end)))
     }

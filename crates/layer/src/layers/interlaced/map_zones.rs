@@ -31,33 +31,34 @@ struct Stretch {
     pieces: u16,
 }
 
-/// A zone: pseudo-tracks (or blocks) that a layer permutes among themselves.
+/// A zone: pieces (pseudo-tracks or blocks) of equal length that a layer permutes among themselves. The pieces on
+/// bottom tracks have the lowest home numbers, those on top tracks the others.
 #[derive(Clone, Copy, Debug)]
 pub struct MapZone {
     /// First LBA of the bottoms, and of the tops.
     starts: [u64; 2],
-    /// Number of sectors in a piece.
+    /// Number of sectors in each piece of the zone.
     pub piece_sectors: u32,
-    /// Number of pieces on bottoms; these have the lowest home numbers.
+    /// Number of pieces whose homes lie on bottom tracks; their home numbers are 0 to `bottoms` − 1.
     pub bottoms: u16,
-    /// Number of pieces on bottoms and tops.
+    /// Total number of pieces, on bottom and top tracks; their home numbers are 0 to `pieces` − 1.
     pub pieces: u16,
 }
 
-/// The piece that is the home of an LBA.
+/// The piece in which an LBA has its home, and the LBA's position in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ZonePiece {
-    /// Number of the zone.
+    /// Number of the zone, counted from 0.
     pub zone: u32,
-    /// Home number of the piece.
+    /// Home number of the piece within the zone, counted from 0.
     pub home: u16,
-    /// Sector within the piece.
+    /// Sector of the LBA within the piece, counted from 0.
     pub sector: u32,
     /// Number of sectors in the piece.
     pub sectors: u32,
 }
 
-/// The zones of a disk, by LBA.
+/// The zones of an interlaced disk, with a search by LBA. A few LBAs at the ends of stretches belong to no piece.
 #[derive(Clone, Debug)]
 pub struct MapZones {
     by_lba: Finder,
@@ -68,13 +69,14 @@ pub struct MapZones {
 }
 
 impl MapZones {
-    /// Returns the zones of a disk, cut into pseudo-tracks.
+    /// Returns the zones of the disk of `home`, cut into pseudo-tracks: pieces as long as the longest track of their
+    /// group.
     pub fn new(home: &Home) -> MapZones {
         MapZones::of_pieces(home, u32::MAX)
     }
 
-    /// Returns the zones of a disk, cut into pieces of `piece_sectors_max` or of the longest track of the group,
-    /// whichever is less.
+    /// Returns the zones of the disk of `home`, cut into pieces of `piece_sectors_max` sectors, or as long as the
+    /// longest track of their group if that is less.
     pub fn of_pieces(home: &Home, piece_sectors_max: u32) -> MapZones {
         let longest =
             home.disk().geometry.zones().iter().map(|zone| zone.track_sectors).max().expect("a disk has a zone");
@@ -93,17 +95,19 @@ impl MapZones {
         self.zones.len()
     }
 
-    /// Returns the number of pieces that the longest track takes, rounded up.
+    /// Returns the number of pieces of the greatest length that cover the longest track of the disk, rounded up; 1 for
+    /// pseudo-tracks.
     pub fn pieces_of_track(&self) -> u64 {
         self.pieces_of_track
     }
 
-    /// Returns zone number `index`.
+    /// Returns the zone with the number `index`, counted from 0. The zone must exist.
     pub fn zone(&self, index: u32) -> &MapZone {
         &self.zones[index as usize]
     }
 
-    /// Returns the home piece of `lba`; `None` if `lba` belongs to no piece.
+    /// Returns the piece in which `lba` has its home, or `None` if `lba` belongs to no piece. `lba` must lie below the
+    /// capacity.
     #[inline]
     pub fn piece_of(&self, lba: Lba) -> Option<ZonePiece> {
         let stretch = &self.stretches[self.by_lba.before(lba.0) - 1];
@@ -117,7 +121,7 @@ impl MapZones {
         })
     }
 
-    /// Returns the first LBA of home piece `home` of a zone.
+    /// Returns the first LBA of the piece with the home number `home` of the zone with the number `zone`.
     #[inline]
     pub fn start(&self, zone: u32, home: u16) -> Lba {
         let zone = &self.zones[zone as usize];
@@ -128,7 +132,8 @@ impl MapZones {
         Lba(start + index as u64 * zone.piece_sectors as u64)
     }
 
-    /// Returns the run of LBAs around `lba` that belong to no piece, as (start, end). `lba` must belong to no piece.
+    /// Returns the run of LBAs around `lba` that belong to no piece, as (start, exclusive end). `lba` must belong to no
+    /// piece; `capacity` is the capacity of the drive.
     pub fn left_over(&self, lba: Lba, capacity: Sectors) -> (Lba, Lba) {
         let index = self.by_lba.before(lba.0) - 1;
         let stretch = &self.stretches[index];
@@ -136,7 +141,7 @@ impl MapZones {
         (Lba(stretch.start + stretch.pieces as u64 * stretch.piece_sectors as u64), Lba(end))
     }
 
-    /// Returns the bytes of memory that the tables take now.
+    /// Returns the bytes of heap memory that the tables of zones take now.
     pub fn measured_bytes(&self) -> u64 {
         let tables = self.stretches.capacity() * size_of::<Stretch>() + self.zones.capacity() * size_of::<MapZone>();
         self.by_lba.measured_bytes() + tables as u64

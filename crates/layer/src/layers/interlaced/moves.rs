@@ -29,29 +29,33 @@ use super::backup::BackupLog;
 use super::run::{TrackRun, write_copies};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
-/// Phase in which a run is read, and in which it is written.
+/// The phases of a move in which a run is read and in which it is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timing {
-    /// The run is read in the first phase and written in the second (or in the first, if nothing is backed up).
+    /// The run is read in the first phase of the move and written in the second, or in the first if the move backs up
+    /// nothing.
     Normal,
-    /// The run is read in the second phase, just before it is written, and is intact in its old place until then.
+    /// The run is read in the second phase of the move, just before it is written. It is intact in its old place until
+    /// then.
     ReadLate,
-    /// The run is written in the third phase, because the second phase first moves the old contents of its new place.
+    /// The run is read and backed up in the first phase of the move, and written in the third, because the second phase
+    /// first moves the old contents of its new place.
     WrittenLate,
 }
 
-/// A run to be copied.
+/// One run of a background move: its present place, and the place to which it is copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfer {
-    /// The logical sectors, and their present place.
+    /// The logical sectors, and the place from which they are read.
     pub from: TrackRun,
     /// First physical sector of the new place; equal to the present one if the run is only rewritten.
     pub to: Pba,
-    /// Whether the new place is on a bottom, so that writing there destroys sectors of the neighbours.
+    /// Whether the new place is on a bottom track, where a write destroys sectors of the neighbouring tops. Such runs
+    /// are written first.
     pub to_bottom: bool,
-    /// Whether the run is backed up first.
+    /// Whether the run is copied to the backup region before any sector is overwritten.
     pub saved: bool,
-    /// Phases in which the run is read and written.
+    /// The phases in which the run is read and written.
     pub timing: Timing,
 }
 
@@ -63,7 +67,8 @@ struct Lock {
     radial_last: u32,
 }
 
-/// All runs to be copied for one move, in the order in which they are read. Runs of one track follow each other.
+/// All runs to copy for one background move, in the order in which they are read, and the tracks that host writes must
+/// not touch meanwhile. Runs of one track must follow each other.
 #[derive(Clone, Default, Debug)]
 pub struct Transfers {
     list: Vec<Transfer>,
@@ -81,12 +86,13 @@ impl Transfers {
         self.header = None;
     }
 
-    /// Adds a run to be copied.
+    /// Appends a run to copy.
     pub fn push(&mut self, transfer: Transfer) {
         self.list.push(transfer);
     }
 
-    /// Adds runs that stay in their places and are rewritten, because a write beside them destroys them.
+    /// Appends runs that stay in their places, but are backed up and rewritten there, because a write beside them
+    /// destroys them.
     pub fn push_kept(&mut self, runs: &[TrackRun]) {
         let kept = |run: &TrackRun| Transfer {
             from: *run,
@@ -98,17 +104,18 @@ impl Transfers {
         self.list.extend(runs.iter().map(kept));
     }
 
-    /// Locks the tracks from `radial_start` to `radial_last` of a surface.
+    /// Locks the tracks from `radial_start` to `radial_last`, both included, of `surface`: a host write that would
+    /// touch them completes the move first.
     pub fn lock(&mut self, surface: u8, radial_start: u32, radial_last: u32) {
         self.locks.push(Lock { surface, radial_start, radial_last });
     }
 
-    /// Sets the out-of-band sectors that are written before the rest.
+    /// Sets physical sectors without logical contents (a header) that are written before all runs.
     pub fn set_header(&mut self, header: Extent) {
         self.header = Some(header);
     }
 
-    /// Sets the radial position around which the move takes place.
+    /// Sets the radial position of the move, which selects the nearest backup region.
     pub fn set_radial_track(&mut self, radial_track: u32) {
         self.radial_track = radial_track;
     }
@@ -134,18 +141,19 @@ enum Stage {
     Displaced,
 }
 
-/// Result of a phase, for the layer's map.
+/// The state of a background move after one of its phases, which tells the layer to record it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// More phases follow.
+    /// More phases follow, and the map does not change yet.
     Underway,
-    /// Late data lies in the backup region from this physical sector on.
+    /// All runs are in their new places, except those with [`Timing::WrittenLate`]. These lie only in the backup
+    /// region, from this physical sector on. One more phase follows.
     Displaced(Pba),
-    /// All runs are copied.
+    /// All runs are in their new places: the move has ended.
     Done,
 }
 
-/// The moves to be made, and the current one.
+/// The queue of background moves to make, and the current move with its phase.
 #[derive(Debug)]
 pub struct Moves<M> {
     queue: VecDeque<M>,
@@ -171,24 +179,25 @@ impl<M: Copy> Default for Moves<M> {
 }
 
 impl<M: Copy> Moves<M> {
-    /// Returns whether no move is queued or in progress.
+    /// Returns whether there is no move: none in the queue, and none in progress.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.chosen.is_none()
     }
 
-    /// Returns the current move.
+    /// Returns the move that is in progress, or `None`.
     pub fn current(&self) -> Option<M> {
         self.chosen
     }
 
-    /// Replaces the moves that have not begun.
+    /// Replaces the moves in the queue by `moves`. The move in progress stays.
     pub fn replace(&mut self, moves: &[M]) {
         self.queue.clear();
         self.queue.extend(moves);
     }
 
-    /// Takes the next move for which `prepare` returns `true` and which backs up at most `saved_sectors_max`. Returns
-    /// whether there is one.
+    /// Takes moves out of the queue until `prepare`, which adds the runs of a move, returns `true` for one that backs
+    /// up at most `saved_sectors_max` sectors. That move becomes the current one; the moves before it are dropped.
+    /// Returns `false` if no move of the queue qualifies.
     pub fn take_next(&mut self, saved_sectors_max: u64, mut prepare: impl FnMut(M, &mut Transfers) -> bool) -> bool {
         while let Some(chosen) = self.queue.pop_front() {
             self.transfers.clear();
@@ -200,7 +209,8 @@ impl<M: Copy> Moves<M> {
         false
     }
 
-    /// Returns whether the current move uses any of the tracks from `radial_start` to `radial_last` of `surface`.
+    /// Returns whether the current move has locked any of the tracks from `radial_start` to `radial_last`, both
+    /// included, of `surface`. Returns `false` if there is no current move.
     pub fn locks(&self, surface: u8, radial_start: u32, radial_last: u32) -> bool {
         self.chosen.is_some()
             && self.transfers.locks.iter().any(|lock| {
@@ -208,7 +218,8 @@ impl<M: Copy> Moves<M> {
             })
     }
 
-    /// Plans the next phase of the current move.
+    /// Appends the next phase of the current move to `plan`. Returns the state of the move after that phase, which the
+    /// caller has to record. There must be a current move.
     pub fn phase(&mut self, log: &mut BackupLog, plan: &mut Plan) -> Outcome {
         match self.stage {
             Stage::Idle => self.first_phase(log, plan),
@@ -217,7 +228,7 @@ impl<M: Copy> Moves<M> {
         }
     }
 
-    /// Ends the current move.
+    /// Ends the current move, after its last phase was recorded: no move is in progress then.
     pub fn finish(&mut self) {
         self.chosen = None;
         self.stage = Stage::Idle;

@@ -2,7 +2,8 @@
 
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind, Parameters};
 
-/// Number of backup regions.
+/// The parameter `backup_regions`: the wanted number of backup regions, each of three bottom tracks. Small disks get
+/// fewer.
 pub const BACKUP_REGIONS: ParameterInfo = ParameterInfo {
     key: "backup_regions",
     kind: ParameterKind::Count,
@@ -10,7 +11,8 @@ pub const BACKUP_REGIONS: ParameterInfo = ParameterInfo {
     help: "backup regions of three bottom tracks, evenly over the radius; 1 is at the middle",
 };
 
-/// Whether moves and rewrites back up all sectors that a power cut could lose.
+/// The parameter `safety`: whether background moves back up all sectors that a power cut could lose (`power`, the
+/// default), or only those that the paper backs up (`paper`).
 pub const SAFETY: ParameterInfo = ParameterInfo {
     key: "safety",
     kind: ParameterKind::Choice(&["power", "paper"]),
@@ -36,8 +38,8 @@ const HOTNESS: ParameterInfo = ParameterInfo {
     help: "reset: counts are zero at the start of each interval; decay: they shrink by a 64th",
 };
 
-/// Number of tracks that are considered for a move at the end of an interval (a number of host writes): the bottom
-/// tracks to which the most sectors were written.
+/// The parameter `hot_tracks`: the number of tracks that are considered for a move at the end of an interval of host
+/// writes. They are the bottom tracks to which the most sectors were written.
 pub const HOT_TRACKS: ParameterInfo = ParameterInfo {
     key: "hot_tracks",
     kind: ParameterKind::CountFrom(1),
@@ -77,7 +79,8 @@ const WATCH: ParameterInfo = ParameterInfo {
            never",
 };
 
-/// Number of sectors that a read-modify-write writes for each of the host's, besides that one.
+/// Number of sectors that a read-modify-write writes in addition to each sector of the host: two backup copies, and two
+/// rewritten sectors of the top tracks. A move that avoids a read-modify-write saves them.
 pub const SAVED_PER_SECTOR: u64 = 4;
 
 /// Number of requests per phase of a move, when moves of an interval are still pending at the end of the next.
@@ -88,7 +91,7 @@ const BACKGROUND_EVERY: ParameterInfo = ParameterInfo {
     help: "requests per phase of a move that is still pending at the end of an interval",
 };
 
-/// Time for which the drive must be idle before moves are made.
+/// The parameter `idle`: the time without requests after which background moves are made.
 pub const IDLE: ParameterInfo = ParameterInfo {
     key: "idle",
     kind: ParameterKind::Duration,
@@ -96,16 +99,20 @@ pub const IDLE: ParameterInfo = ParameterInfo {
     help: "time without requests before moves are made",
 };
 
-/// The parameters of layers that move tracks, as the registry lists them.
+/// The parameters that all layers have that move data in the background, in the order in which the registry lists them.
 pub const OF_MOVES: [ParameterInfo; 10] = of_moves(HOT_TRACKS);
 
-/// Returns [`OF_MOVES`] with `hottest` in place of [`HOT_TRACKS`]: it says how many tracks, or other units, are
-/// considered after an interval.
+/// Returns [`OF_MOVES`] with the parameter `hottest` in place of [`HOT_TRACKS`]. `hottest` must have the key
+/// `hot_tracks`, but its default or its help may differ, for a layer that moves blocks instead of tracks.
 pub const fn of_moves(hottest: ParameterInfo) -> [ParameterInfo; 10] {
     [INTERVAL, HOTNESS, hottest, HOT_RATIO, PAYBACK, WATCH, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE]
 }
 
-/// Returns the parameters of a layer: its `own`, then those that are `shared` with others.
+/// Returns the parameters of a layer: first its `own`, then those that it shares with other layers.
+///
+/// # Panics
+///
+/// If `ALL` is not the sum of `OWN` and `SHARED`; in a constant this is an error of the compiler.
 pub const fn joined<const OWN: usize, const SHARED: usize, const ALL: usize>(
     own: [ParameterInfo; OWN],
     shared: [ParameterInfo; SHARED],
@@ -120,27 +127,30 @@ pub const fn joined<const OWN: usize, const SHARED: usize, const ALL: usize>(
     all
 }
 
-/// The values of [`OF_MOVES`].
+/// The values of the parameters [`OF_MOVES`], without `backup_regions`: they control the background moves of a layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MoveOptions {
-    /// Whether all sectors that a cut could lose are backed up.
+    /// Whether moves back up all sectors that a power cut could lose (`safety=power`).
     pub power_safe: bool,
-    /// Number of host writes in an interval.
+    /// Number of host write commands in an interval, at whose end moves are chosen.
     pub interval: u32,
-    /// Whether counts decay by a 64th at the end of an interval, instead of being reset.
+    /// Whether the counts of written sectors shrink by a 64th at the end of an interval. Otherwise they are set to
+    /// zero.
     pub decays: bool,
-    /// Number of hottest tracks considered for a move at the end of an interval.
+    /// Number of tracks considered for a move at the end of an interval: those to which the most sectors were written.
     pub hot_tracks: usize,
-    /// Ratio by which a track must be hotter than the one that it displaces.
+    /// Minimum ratio of the sectors written to a track to those written to the track that it displaces, for a move.
     pub hot_ratio: u32,
-    /// Multiple of the counted writes that is expected to follow, when a move is checked for whether it pays; 0 turns
-    /// the check off.
+    /// Assumed ratio of future writes to counted writes. A move is made only if by this assumption it saves as many
+    /// sectors as it writes; 0 turns this condition off.
     pub payback: u32,
-    /// Credit of moves, as one sector in this many of those that read-modify-write would have written; 0 turns the account off.
+    /// Divisor of the credit of moves: moves may cost 1/`watch` of the sectors that read-modify-write with nothing
+    /// moved would have written more than they saved. 0 means that moves are not limited.
     pub watch: u32,
-    /// Number of requests between two phases of overdue moves.
+    /// Number of host commands from one phase to the next of moves that were still pending at the end of an interval.
+    /// These phases are made although the drive is not idle.
     pub background_every: u32,
-    /// Nanoseconds without requests before moves are made.
+    /// Time without requests before moves are made, in nanoseconds.
     pub idle_after_ns: u64,
 }
 
@@ -176,7 +186,7 @@ impl MoveOptions {
         })
     }
 
-    /// Options of a layer that moves nothing.
+    /// The options of a layer that moves no data in the background.
     pub const NONE: MoveOptions = MoveOptions {
         power_safe: true,
         interval: u32::MAX,
@@ -189,9 +199,10 @@ impl MoveOptions {
         idle_after_ns: 0,
     };
 
-    /// Returns whether to move a track to which `hot` sectors were written, in place of a track to which `cold` were;
-    /// the move writes `written` sectors. The track must be hotter by `hot_ratio`, where a `cold` of 0 counts as 1.
-    /// Unless `payback` is 0, the move must also be expected to save as many sectors as it writes.
+    /// Returns whether a move that writes `written` sectors should be made. It exchanges a track to which `hot` sectors
+    /// were written in the interval with a track to which `cold` sectors were written. `hot` must be at least
+    /// `hot_ratio` times `cold`, where a `cold` of 0 counts as 1. Unless `payback` is 0, the move must also be expected
+    /// to save as many sectors as it writes: 4 × (`hot` − `cold`) × `payback` of them.
     pub fn pays(&self, hot: u32, cold: u32, written: u64) -> bool {
         let is_hotter = hot as u64 >= self.hot_ratio as u64 * cold.max(1) as u64;
         let saved = SAVED_PER_SECTOR * hot.saturating_sub(cold) as u64 * self.payback as u64;

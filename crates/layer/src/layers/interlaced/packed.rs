@@ -7,7 +7,7 @@
 /// Number of bits in a value.
 const BITS: usize = 3;
 
-/// The array; all values are zero at first.
+/// An array of numbers from 0 to 7, three bits each, in consecutive bits of memory.
 #[derive(Clone, Debug)]
 pub struct PackedStates {
     bytes: Vec<u8>,
@@ -15,12 +15,12 @@ pub struct PackedStates {
 }
 
 impl PackedStates {
-    /// Creates an array of `values` zeros.
+    /// Returns an array of `values` numbers, all zero.
     pub fn new(values: usize) -> PackedStates {
         PackedStates { bytes: vec![0; packed_bytes(values as u64) as usize + 1], values }
     }
 
-    /// Returns value number `index`.
+    /// Returns the number at `index`, counted from 0, which must be less than the length of the array.
     #[inline]
     pub fn get(&self, index: usize) -> u8 {
         let (byte, shift) = (index * BITS / 8, index * BITS % 8);
@@ -28,7 +28,11 @@ impl PackedStates {
         (pair >> shift) as u8 & 0b111
     }
 
-    /// Sets value number `index`.
+    /// Sets the number at `index`, counted from 0.
+    ///
+    /// # Panics
+    ///
+    /// If `value` is more than 7, or `index` is not less than the length of the array.
     pub fn set(&mut self, index: usize, value: u8) {
         assert!(value < 8 && index < self.values, "value {value} at {index} of {}", self.values);
         let (byte, shift) = (index * BITS / 8, index * BITS % 8);
@@ -37,7 +41,7 @@ impl PackedStates {
         self.bytes[byte..byte + 2].copy_from_slice(&pair.to_le_bytes());
     }
 
-    /// Returns the indices and values that are not zero, in order.
+    /// Returns the numbers that are not zero with their indices, as (index, number), in order of index.
     pub fn set_values(&self) -> impl Iterator<Item = (u32, u8)> + '_ {
         // Eight values take three bytes, so zeros, most of a disk, are skipped three bytes at a time.
         let eights = (0..self.values.div_ceil(8)).filter(|eight| {
@@ -54,7 +58,7 @@ impl PackedStates {
     }
 }
 
-/// Returns the number of bytes that `values` packed values take.
+/// Returns the number of bytes that `values` numbers of three bits each take, rounded up to a whole byte.
 pub fn packed_bytes(values: u64) -> u64 {
     (values * BITS as u64).div_ceil(8)
 }

@@ -9,11 +9,13 @@ use imbrex_disk::{Lba, Pba};
 
 use crate::journal_records;
 
-/// First tag of the records of a single layer; lower tags belong to the records here.
+/// The first tag that a layer may give to records of its own. Lower tags belong to the records of this module, which
+/// all layers of interlaced disks share.
 pub const FIRST_LAYER_TAG: u8 = 16;
 
 journal_records! {
-    /// A change of the backup log, or of the set of live sectors.
+    /// The kinds of journal record that all layers of interlaced disks share: changes of the backup log, and of the set
+    /// of live sectors.
     pub enum Record of "the backup log" {
         1 => First { backup_pba: Pba, lba: Lba, second_lba: Lba, sectors_of_both: (u32, u32) }
             "backup, the first of several",

@@ -5,19 +5,19 @@ use imbrex_disk::{Extent, Lba, Pba, Place, Sectors};
 
 use crate::plan::{Cause, Plan};
 
-/// Heat key of a run whose writes are not counted.
+/// Value of [`TrackRun::heat`] that marks a run to which writes are not counted as heat.
 pub const NO_HEAT: u32 = u32::MAX;
 
-/// A track: its place and length.
+/// A track of the disk: its place and its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Track {
-    /// First physical sector of the track.
+    /// First physical sector of the track, which is its sector 0.
     pub start: Pba,
     /// Number of sectors on the track.
     pub sectors: u32,
-    /// Radial position of the track.
+    /// Radial position of the track, counted from 0 at the outer diameter.
     pub radial_track: u32,
-    /// Surface of the track.
+    /// Surface of the track, counted from 0.
     pub surface: u8,
 }
 
@@ -34,14 +34,14 @@ impl Track {
     }
 }
 
-/// Consecutive sectors of one track.
+/// A run of consecutive physical sectors of one track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// The track.
+    /// The track on which the sectors lie.
     pub track: Track,
-    /// First sector, counted on the track.
+    /// First sector of the run, counted from 0 at the start of the track.
     pub first: u32,
-    /// One past the last sector, counted on the track.
+    /// One past the last sector of the run, counted from 0 at the start of the track.
     pub end: u32,
 }
 
@@ -53,7 +53,7 @@ impl Span {
     }
 }
 
-/// Consecutive logical sectors that lie in one piece on one track.
+/// A run of consecutive logical sectors that lie on consecutive physical sectors of one track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TrackRun {
     /// First logical sector.
@@ -66,13 +66,13 @@ pub struct TrackRun {
     pub radial_track: u32,
     /// Surface of the track.
     pub surface: u8,
-    /// Sector of the track at which the run begins.
+    /// Sector of the track at which the run begins, counted from 0.
     pub sector: u32,
-    /// Number of sectors on the track.
+    /// Number of sectors on the whole track.
     pub track_sectors: u32,
-    /// Whether writing the run destroys no data.
+    /// Whether a write to the run destroys no data, because the track is a top or lies in a backup region or cache.
     pub harmless: bool,
-    /// Heat key under which writes to the run are counted.
+    /// Heat key under which host writes to the run are counted; [`NO_HEAT`] if they are not counted.
     pub heat: u32,
 }
 
@@ -107,7 +107,8 @@ impl TrackRun {
         Extent::new(self.pba, Sectors(self.sectors as u64))
     }
 
-    /// Returns the part of the run from `lba` on, up to `end` or to the end of the run, whichever comes first.
+    /// Returns the part of the run from `lba` on, up to, not including, `end` or the end of the run, whichever comes
+    /// first. `lba` must lie in the run and before `end`.
     #[inline]
     pub fn part(&self, lba: Lba, end: Lba) -> TrackRun {
         let (skipped, end) = ((lba - self.lba).0, end.min(self.end()));
@@ -128,7 +129,8 @@ pub(super) fn is_top(radial_track: u32) -> bool {
     radial_track % 2 == 1
 }
 
-/// Plans writes of copies of `runs`, one after the other, from `backup` on.
+/// Appends to `plan` writes of copies of `runs`, whose data are staged, one after the other from the physical sector
+/// `backup` on.
 #[inline]
 pub(super) fn write_copies(runs: &[TrackRun], backup: Pba, plan: &mut Plan) {
     let mut at = backup;

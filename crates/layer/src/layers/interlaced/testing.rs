@@ -16,7 +16,9 @@ const ROTATION_NS: u32 = 10_000_000;
 /// Duration of every seek of the toy disks; all are equal, so that seeks can be counted.
 const SEEK_NS: u64 = 1_000_000_000;
 
-/// Returns a disk of one surface, in groups of six bottoms and six tops, with the paper's accounting of rotations.
+/// Returns a toy disk of one surface with `tracks` tracks, in groups of six bottom and six top tracks. Bottom tracks
+/// have `track_sectors` sectors, top tracks `top_ratio` of that. A wait for the rotation counts as half a rotation, as
+/// in the paper.
 pub fn disk(tracks: u32, track_sectors: u32, top_ratio: f64) -> SharedDisk {
     let config = GeometryConfig {
         interlaced: Some(InterlacedConfig { group_tracks: 6, top_ratio, ..Default::default() }),
@@ -29,7 +31,11 @@ pub fn disk(tracks: u32, track_sectors: u32, top_ratio: f64) -> SharedDisk {
     Arc::new(Disk { geometry, mechanics, recording, flash: None, sector_bytes: 4096 })
 }
 
-/// Returns the layer `name`, built with the parameters `key=value,…`.
+/// Returns the layer called `name`, built over `disk` with `parameters` of the form `key=value,key=value`.
+///
+/// # Panics
+///
+/// If the layer cannot be built.
 pub fn layer(name: &str, disk: &SharedDisk, parameters: &str) -> Box<dyn Layer> {
     let pairs = parameters.split(',').filter(|pair| !pair.is_empty());
     let given: Vec<_> = pairs.map(|pair| pair.split_once('=').expect("key=value")).collect();
@@ -37,21 +43,25 @@ pub fn layer(name: &str, disk: &SharedDisk, parameters: &str) -> Box<dyn Layer> 
     registry::build(name, disk, &given).expect("the toy suits")
 }
 
-/// Returns the plan of `layer` for `commands` together.
+/// Makes `layer` serve `commands` as one operation, and returns the plan.
 pub fn plan(layer: &mut dyn Layer, commands: &[Command]) -> Plan {
     let mut plan = Plan::new();
     layer.plan(commands, &mut plan);
     plan
 }
 
-/// Serves writes of one sector, one by one.
+/// Makes `layer` serve a write of one sector at each of `lbas`, one after the other. The plans are dropped.
 pub fn write_each(layer: &mut dyn Layer, lbas: &[u64]) {
     for &lba in lbas {
         plan(layer, &[Command::write(lba, 1)]);
     }
 }
 
-/// Returns every phase of background work there is, one plan each.
+/// Makes `layer` do all background work that it has to do, and returns one plan for each phase.
+///
+/// # Panics
+///
+/// If a plan has not exactly one phase.
 pub fn idle_phases(layer: &mut dyn Layer) -> Vec<Plan> {
     let mut phases = Vec::new();
     loop {
@@ -64,23 +74,27 @@ pub fn idle_phases(layer: &mut dyn Layer) -> Vec<Plan> {
     }
 }
 
-/// Compares a plan with its golden form, which may be indented.
+/// Checks that the text form of `plan` equals `golden`, line by line. Indentation and empty lines are ignored.
+///
+/// # Panics
+///
+/// If a line differs.
 pub fn assert_plan(plan: &Plan, golden: &str) {
     let lines = |text: &str| text.lines().map(|line| line.trim().to_string()).filter(|line| !line.is_empty()).collect();
     let (ours, golden): (Vec<String>, Vec<String>) = (lines(&format!("{plan:?}")), lines(golden));
     assert_eq!(ours, golden, "{plan:?}");
 }
 
-/// Cost of plans, in seeks and rotations.
+/// The time that plans take on a toy disk, as a number of seeks and of rotations.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cost {
-    /// Number of movements of the arm.
+    /// Number of seeks (movements of the arm to another track).
     pub seeks: u64,
-    /// Rotations during waits and transfers.
+    /// Time of rotational waits and transfers, as a number of rotations.
     pub rotations: f64,
 }
 
-/// The mechanics of a toy disk, which time plans.
+/// Times plans on a toy disk: knows the position of the head and the present time.
 pub struct Clock {
     actuator: Actuator,
     now: SimTime,
@@ -88,14 +102,15 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Creates a clock whose head is over `pba`.
+    /// Returns a clock whose head has just read the physical sector `pba`.
     pub fn at(disk: &SharedDisk, pba: u64) -> Clock {
         let mut clock = Clock { actuator: Actuator::new(disk.clone()), now: SimTime(0), pseudo_tracks: false };
         clock.access(Direction::Read, Extent::new(imbrex_disk::Pba(pba), Sectors(1)), Purpose::InPlace);
         clock
     }
 
-    /// Returns this clock with moves timed as the paper times those of pseudo-tracks, whose ends are not ends of tracks.
+    /// Returns this clock with moves timed as the paper times moves of pseudo-tracks, which do not begin at the start
+    /// of a track.
     pub fn of_pseudo_tracks(self) -> Clock {
         Clock { pseudo_tracks: true, ..self }
     }
@@ -106,7 +121,7 @@ impl Clock {
         (time.seek.0, (time.rotation + time.transfer).0)
     }
 
-    /// Executes a plan and returns its cost.
+    /// Times `plan` from the present position of the head, and returns its cost.
     pub fn cost(&mut self, plan: &Plan) -> Cost {
         let (mut seek_ns, mut rest_ns) = (0, 0);
         for (index, phase) in plan.phases.iter().enumerate() {
@@ -131,7 +146,7 @@ impl Clock {
         Cost { seeks: seek_ns / SEEK_NS, rotations: rest_ns as f64 / ROTATION_NS as f64 }
     }
 
-    /// Executes plans one after the other and returns their total cost.
+    /// Times `plans` one after the other from the present position of the head, and returns their total cost.
     pub fn cost_of_all(&mut self, plans: &[Plan]) -> Cost {
         plans.iter().map(|plan| self.cost(plan)).fold(Cost { seeks: 0, rotations: 0.0 }, |sum, cost| Cost {
             seeks: sum.seeks + cost.seeks,
@@ -140,8 +155,12 @@ impl Clock {
     }
 }
 
-/// Checks that the cost is the paper's. The paper neglects the transfer of a few sectors, which may take up to
-/// `transfer` rotations.
+/// Checks that `cost` has exactly `seeks` seeks, and from `rotations` to `rotations` + `transfer` rotations. The paper
+/// neglects the transfer of a few sectors, which may take up to `transfer` rotations.
+///
+/// # Panics
+///
+/// If the cost differs.
 pub fn assert_cost(cost: Cost, seeks: u64, rotations: f64, transfer: f64) {
     assert_eq!(cost.seeks, seeks, "{cost:?}");
     assert!((rotations..=rotations + transfer).contains(&cost.rotations), "{cost:?}, expected {rotations} rotations");

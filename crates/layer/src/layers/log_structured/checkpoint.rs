@@ -19,7 +19,8 @@ use crate::plan::note::Note;
 const CLOSED: u64 = STREAMS as u64;
 
 impl State {
-    /// Begins a checkpoint: resets the whole state, because the records that follow describe the drive completely.
+    /// Begins the replay of a checkpoint: resets the map and all zones, and sets the clock. The records that follow
+    /// describe the drive completely.
     pub(super) fn restart(&mut self, clock: u64) {
         self.chunks = Sparse::new(self.chunks.len());
         self.zones.iter_mut().for_each(|zone| *zone = LogZone::free());
@@ -69,8 +70,8 @@ impl State {
         Ok(())
     }
 
-    /// Ends a checkpoint. Blocks that no record named lie where the factory put them. Zones that no record named and
-    /// that have no live block are free.
+    /// Ends the replay of a checkpoint. Blocks without a record lie where the new drive had them, if it was made full.
+    /// Zones without a record are free if no such block lies there.
     pub(super) fn end(&mut self) {
         self.restarting = false;
         let (full, zone_blocks, blocks) = (self.full, self.zone_blocks, self.blocks);
@@ -108,7 +109,7 @@ impl State {
         self.free = (0..self.zones.len()).filter(|&zone| self.zones[zone].holds == Use::Free).collect();
     }
 
-    /// Appends the records of a checkpoint.
+    /// Appends to `notes` the records of a checkpoint, from which [`State::apply`] rebuilds the map and the zones.
     pub(super) fn checkpoint(&self, notes: &mut Vec<Note>) {
         notes.push(Record::Restart { first: self.clock }.encode());
         for (index, zone) in self.zones.iter().enumerate().filter(|(_, zone)| !zone.factory && zone.holds != Use::Free)

@@ -14,33 +14,37 @@ use crate::map::short_run::{ABSENT, ShortRun};
 
 /// Number of blocks in a chunk: 8 MiB with blocks of 4 KiB, whose places take 8 KiB.
 pub(super) const CHUNK_BLOCKS: u32 = 2048;
-/// Maximum number of runs in a list. A longer list takes as much memory as the places do, within a factor of two either way.
+/// Maximum number of runs in a list. A longer list takes as much memory as the places do, within a factor of two either
+/// way.
 const RUNS_MAX: usize = CHUNK_BLOCKS as usize / 4;
 /// Place of a block in no run: the block lies where the factory put it. `build` ensures that no real place is as large.
 const UNMAPPED: u32 = ABSENT - 1;
 
-/// A part of the map, as a list or as an array.
+/// A part of the map: the places of 2,048 consecutive logical blocks, as a list of runs or as an array.
 #[derive(Clone, Debug)]
 pub(super) enum Chunk {
-    /// List of the chunk's runs.
+    /// A list of runs. Blocks in no run lie where the new drive had them.
     Runs(RunList),
-    /// Place of each block, [`ABSENT`] or [`UNMAPPED`].
+    /// The place of each block; [`ABSENT`] for a trimmed block, [`UNMAPPED`] for a block that lies where the new drive
+    /// had it.
     Places(Box<[u32]>),
 }
 
 impl Chunk {
-    /// Creates a chunk without runs, of blocks that lie at places below `places`.
+    /// Returns a chunk without runs, for blocks whose places are below `places`.
     pub(super) fn new(places: u32) -> Chunk {
         Chunk::Runs(RunList::new(places))
     }
 
-    /// Takes the chunk out to be changed, and leaves an empty array in its place.
+    /// Moves the chunk out, so that the caller can change it and put it back. Leaves an empty array, which must not be
+    /// used.
     pub(super) fn take(&mut self) -> Chunk {
         std::mem::replace(self, Chunk::Places(Box::default()))
     }
 
-    /// Calls `visit(offset, length, place)` with every part of `from..to` in order; the place of a part in no run is
-    /// `None`. A zone has `zone_blocks` blocks, and no part crosses the end of a zone.
+    /// Calls `visit(offset, length, place)` with every part of the blocks `from..to` of the chunk, in order. `place` is
+    /// `None` for a part in no run, and [`ABSENT`] for a trimmed one. A zone has `zone_blocks` blocks, and no part with
+    /// a place crosses the end of a zone.
     #[inline]
     pub(super) fn cover(&self, zone_blocks: u32, from: u32, to: u32, visit: impl FnMut(u32, u32, Option<u32>)) {
         match self {
@@ -49,7 +53,8 @@ impl Chunk {
         }
     }
 
-    /// Inserts `run` over the runs that it hides. Calls `hidden` with the hidden parts, as [`Chunk::cover`] does.
+    /// Sets the places of the blocks of `run`. Calls `hidden` with the old contents of its range, as [`Chunk::cover`]
+    /// does. A list that becomes longer than 512 runs is converted to an array.
     pub(super) fn overlay(&mut self, zone_blocks: u32, run: ShortRun, hidden: impl FnMut(u32, u32, Option<u32>)) {
         match self {
             Chunk::Runs(list) => {
@@ -66,7 +71,7 @@ impl Chunk {
         }
     }
 
-    /// Prefetches the memory that a look-up of the block at `offset` reads.
+    /// Makes the processor prefetch memory that a look-up of the block at `offset` in the chunk reads.
     #[inline]
     pub(super) fn prefetch(&self, offset: u32, coming: PrefetchHint) {
         match (self, coming) {
@@ -76,7 +81,7 @@ impl Chunk {
         }
     }
 
-    /// Returns the bytes of memory that the chunk takes besides its own size.
+    /// Returns the bytes of heap memory that the chunk takes.
     pub(super) fn measured_bytes(&self) -> u64 {
         match self {
             Chunk::Runs(list) => list.measured_bytes(),

@@ -16,7 +16,7 @@ use super::{LogStructured, Policy};
 use crate::plan::{Cause, GroupKind, Plan};
 
 impl LogStructured {
-    /// Makes one step of cleaning, and returns whether there was a zone to clean.
+    /// Appends one step of cleaning to `plan`. Returns `false` if there is no zone to clean.
     pub(super) fn clean(&mut self, plan: &mut Plan) -> bool {
         if self.state.victim.is_none() {
             self.state.victim = self.choose().map(|zone| Victim { zone, entry: 0, entry_start: 0, skip: 0 });
@@ -43,7 +43,7 @@ impl LogStructured {
         true
     }
 
-    /// Makes one step of cleaning in idle time, if too few zones are free. Returns whether a step was made.
+    /// Appends one step of cleaning in idle time to `plan`, if too few zones are free. Returns whether a step was made.
     pub(super) fn clean_idly(&mut self, plan: &mut Plan) -> bool {
         self.state.free.len() < self.idle_zones && self.clean(plan)
     }
@@ -58,8 +58,9 @@ impl LogStructured {
         }
     }
 
-    /// Returns the place of the head of a stream's open zone and the blocks that fit there; if no zone is open, those
-    /// of a free zone. Plans a barrier if needed so that the current phase may write there.
+    /// Returns the place at which the next block of `stream` goes, and the number of blocks left in its zone from there
+    /// on. If the stream has no open zone, these are of the next free zone; then a barrier is appended to `plan` if a
+    /// zone became free since the last barrier.
     pub(super) fn head_or_free_zone(&mut self, stream: Stream, plan: &mut Plan) -> (u32, u32) {
         if let Some(head) = self.state.head(stream) {
             return head;
@@ -134,7 +135,8 @@ impl LogStructured {
     }
 }
 
-/// Joins moves whose blocks follow each other. Their old places no longer matter, because the blocks are staged by then.
+/// Joins moves whose blocks follow each other. Their old places no longer matter, because the blocks are staged by
+/// then.
 fn join_neighbours(moves: &mut Vec<Placed>) {
     moves.dedup_by(|next, before| {
         let follows = before.block + before.blocks == next.block;

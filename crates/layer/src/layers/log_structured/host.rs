@@ -1,6 +1,7 @@
 //! Serves the host: writes to the open zones, reads and TRIM.
 //!
-//! The map is in whole blocks. If a write or TRIM covers only part of a block, the rest is read and the whole block is written.
+//! The map is in whole blocks. If a write or TRIM covers only part of a block, the rest is read and the whole block is
+//! written.
 //!
 //! Invariants:
 //! 1. Written data is durable before its record.
@@ -30,7 +31,8 @@ impl LogStructured {
         }
     }
 
-    /// Returns the stream for a write of `block`: `Hot` if the write replaces data of a zone to which the host wrote recently.
+    /// Returns the stream for a write of `block`: `Hot` if the write replaces data of a zone to which the host wrote
+    /// recently.
     fn stream_of(&self, block: u32) -> Stream {
         if !self.hot {
             return Stream::Host;
@@ -83,7 +85,8 @@ impl LogStructured {
         });
     }
 
-    /// Writes staged blocks to the head of a stream's zone.
+    /// Appends to `plan` a write of the staged blocks of `placed` at their place, which is the head of the open zone of
+    /// `stream`, and updates the map. The journal record follows with [`LogStructured::record_appends`].
     pub(super) fn append(&mut self, cause: Cause, placed: Placed, stream: Stream, plan: &mut Plan) {
         let size = self.state.block_sectors;
         let (lba, sectors) = (Lba(placed.block as u64 * size), Sectors(placed.blocks as u64 * size));
@@ -94,7 +97,8 @@ impl LogStructured {
         self.appended.push(record.encode());
     }
 
-    /// Plans a barrier, which makes the appended data durable, and then the records of the appends.
+    /// Appends to `plan` a barrier, which makes the appended data durable, and then the journal records of the appends.
+    /// Does nothing if there are none.
     pub(super) fn record_appends(&mut self, plan: &mut Plan) {
         if self.appended.is_empty() {
             return;
@@ -110,7 +114,8 @@ impl LogStructured {
         self.stage_rest(command.lba.0, command.end().0, plan);
     }
 
-    /// Plans a TRIM. Whole blocks become absent by a record alone; a block that is trimmed in part is written anew.
+    /// Appends to `plan` the TRIM `command`. Blocks that are trimmed whole become absent by a journal record alone; a
+    /// block that is trimmed in part is written anew.
     pub(super) fn plan_trim(&mut self, command: &Command, plan: &mut Plan) {
         let (start, end) = (command.lba.0, command.end().0);
         let size = self.state.block_sectors;

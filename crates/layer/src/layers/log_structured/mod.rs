@@ -50,7 +50,8 @@ use crate::violation::Violation;
 use record::Record;
 use state::{Placed, State, Stream};
 
-/// Entry of `log-structured` in the registry.
+/// Description of the layer `log-structured` for the registry: all writes are appended to open zones, and cleaning
+/// moves live blocks out of old zones.
 pub const INFO: LayerInfo = LayerInfo {
     name: "log-structured",
     summary: "all writes are appended to open zones; cleaning moves live blocks out of old zones",
@@ -153,7 +154,8 @@ struct LogStructured {
     step_blocks: u32,
     idle_zones: usize,
     idle_after: SimDuration,
-    /// Records of appends that are planned and applied to the map. They enter the plan after a barrier that follows their data.
+    /// Records of appends that are planned and applied to the map. They enter the plan after a barrier that follows
+    /// their data.
     appended: Vec<Note>,
     /// Blocks moved by a step of cleaning; empty between steps, and kept only to reuse its buffer.
     moves: Vec<Placed>,

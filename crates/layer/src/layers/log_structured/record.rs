@@ -8,7 +8,8 @@
 use crate::journal_records;
 
 journal_records! {
-    /// A change of the map. `block`, `place` and `zone` number the blocks, physical blocks and zones of the drive.
+    /// The kinds of journal record of `log-structured`: changes of the map. `block`, `place` and `zone` are numbers of
+    /// logical blocks, physical blocks and zones, counted over the whole drive.
     pub(super) enum Record of "log-structured" {
         1 => Written { block: u64, blocks: u64, place: u64, stream: u64 } "written to the log",
         2 => Trimmed { block: u64, blocks: u64 } "trimmed",

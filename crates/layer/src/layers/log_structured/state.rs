@@ -21,14 +21,14 @@ use crate::map::short_run::{ABSENT, ShortRun};
 use crate::map::sparse::Sparse;
 use crate::region::Regions;
 
-/// Maximum number of open zones, one for each stream.
+/// Number of streams of appends, and so the maximum number of open zones.
 pub(super) const STREAMS: usize = 3;
 
-/// Stream of appends, which go to an open zone of the stream's own.
+/// A stream of appended blocks. Each stream has an open zone of its own, to which its blocks are appended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Stream {
-    /// Host writes, or those of them not known to be hot.
+    /// Host writes, except those to [`Stream::Hot`].
     Host,
     /// Host writes that replace recently written data.
     Hot,
@@ -36,32 +36,33 @@ pub(super) enum Stream {
     Cleaned,
 }
 
-/// State of a zone.
+/// The use of a zone of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Use {
     /// No block in the zone is live, and the zone may be written.
     Free,
     /// A stream appends to the zone.
     Open,
-    /// The zone is full.
+    /// Every block of the zone was written, and at least one is live.
     Closed,
 }
 
-/// A zone of the log.
+/// The state of one zone of the log.
 #[derive(Clone, Debug)]
 pub(super) struct LogZone {
     pub holds: Use,
-    /// Whether the zone still holds the blocks that the factory put there.
+    /// Whether the zone still has the contents of a new drive that was made full: block i at place i.
     pub factory: bool,
-    /// Number of blocks written.
+    /// Number of blocks of the zone that were written, from its start.
     pub fill: u32,
-    /// Number of blocks written according to the checkpoint being replayed; becomes `fill` at the end of the checkpoint.
+    /// While a checkpoint is replayed: the number of written blocks that it gives for the zone, which becomes `fill` at
+    /// its end.
     pub fill_named: u32,
-    /// Number of blocks in the zone that the map points to.
+    /// Number of live blocks in the zone: those to which the map points.
     pub live: u32,
-    /// Value of the clock when the host wrote the youngest data in the zone.
+    /// Value of [`State::clock`] when the host wrote the youngest data of the zone.
     pub written_at: u64,
-    /// Blocks appended, in order.
+    /// The logical blocks that were appended to the zone, in order.
     pub summary: Summary,
 }
 
@@ -84,18 +85,19 @@ impl LogZone {
     }
 }
 
-/// A cleaning in progress: its zone, and the position at which it continues.
+/// The zone that is being cleaned, and the position in its summary at which cleaning continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Victim {
     pub zone: usize,
-    /// Index of the entry in the zone's summary; `entry_start` is the offset in the zone at which that entry begins, in blocks.
+    /// Index of the next entry to examine in the zone's summary. `entry_start` is the offset of that entry in the zone,
+    /// in blocks.
     pub entry: usize,
     pub entry_start: u32,
     /// Number of blocks of that entry that were already examined.
     pub skip: u32,
 }
 
-/// A run of blocks at a place.
+/// A run of consecutive logical blocks, and the place (number of a physical block) of the first; the others follow it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Placed {
     pub block: u32,
@@ -103,34 +105,38 @@ pub(super) struct Placed {
     pub place: u32,
 }
 
-/// The map, and the zones.
+/// The map of a `log-structured` drive, and its zones. A place is the number of a physical block, counted over all
+/// zones.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub regions: Regions,
     pub block_sectors: u64,
     pub zone_blocks: u32,
-    /// Number of logical blocks.
+    /// Number of logical blocks, which is the capacity of the drive in blocks.
     pub blocks: u32,
-    /// Whether the drive was made full: every block has contents from the factory on.
+    /// Whether the drive was made full: on the new drive, every logical block i lies at place i. Otherwise blocks that
+    /// were never written are absent.
     pub full: bool,
     pub chunks: Sparse<Chunk>,
     /// A chunk without runs, which stands for every missing chunk.
     no_chunk: Chunk,
     pub zones: Vec<LogZone>,
-    /// Free zones, in the order in which they are taken.
+    /// The numbers of the free zones, in the order in which they are taken.
     pub free: VecDeque<usize>,
-    /// Open zone of each stream.
+    /// The number of the open zone of each stream, if it has one.
     pub open: [Option<usize>; STREAMS],
-    /// Number of blocks that the host has written, plus the initial value; serves as the clock.
+    /// The clock of the layer: an initial value plus the number of blocks that the host has written.
     pub clock: u64,
     pub victim: Option<Victim>,
     pub freed: bool,
-    /// Whether a checkpoint is being replayed: the factory's blocks are not counted yet.
+    /// Whether a checkpoint is being replayed: blocks that lie where the new drive had them are not counted as live
+    /// yet.
     pub restarting: bool,
 }
 
 impl State {
-    /// Creates the state of a new drive whose clock begins at `clock`.
+    /// Returns the state of a new drive. Zones lie in `regions`; the capacity is that of `data_zones` zones. `full`
+    /// says whether every block has contents from the start; `clock` is the initial value of the clock.
     pub(super) fn new(regions: Regions, block_sectors: u64, data_zones: usize, full: bool, clock: u64) -> State {
         let zone_blocks = (regions.sectors(0).0 / block_sectors) as u32;
         let blocks = data_zones as u32 * zone_blocks;
@@ -154,26 +160,28 @@ impl State {
         state
     }
 
-    /// Returns the first physical sector of a place.
+    /// Returns the first physical sector of the block at `place`.
     pub(super) fn pba(&self, place: u32) -> Pba {
         let start = self.regions.extent((place / self.zone_blocks) as usize).start;
         start + Sectors((place % self.zone_blocks) as u64 * self.block_sectors)
     }
 
-    /// Returns the place of the head of a stream's open zone, and the number of blocks that fit there; `None` if no zone is open.
+    /// Returns the place at which the next block of `stream` goes, and the number of blocks left in its open zone from
+    /// there on. Returns `None` if the stream has no open zone.
     pub(super) fn head(&self, stream: Stream) -> Option<(u32, u32)> {
         let zone = self.open[stream as usize]?;
         let fill = self.zones[zone].fill;
         Some((self.first_place(zone) + fill, self.zone_blocks - fill))
     }
 
-    /// Returns the first place of a zone.
+    /// Returns the place of the first block of a zone.
     pub(super) fn first_place(&self, zone: usize) -> u32 {
         zone as u32 * self.zone_blocks
     }
 
-    /// Calls `visit(block, blocks, place)` with the place of each part of a run of blocks, in order, `None` if absent.
-    /// No part crosses the end of a zone.
+    /// Splits the `blocks` logical blocks from `block` on into parts that lie in one piece. Calls `visit(block, blocks,
+    /// place)` with each part in order; `place` is `None` if the part is absent. No part with a place crosses the end
+    /// of a zone.
     pub(super) fn cover(&self, block: u32, blocks: u32, mut visit: impl FnMut(u32, u32, Option<u32>)) {
         let (mut next, end) = (block, block + blocks);
         while next < end {
@@ -193,7 +201,8 @@ impl State {
         }
     }
 
-    /// Calls `visit` with the location of each part of a run of sectors, in order: a physical sector, or `None` if absent.
+    /// Splits the `sectors` from `lba` on into parts that lie in one piece. Calls `visit(lba, sectors, pba)` with each
+    /// part in order; `pba` is its first physical sector, or `None` if the part is absent.
     pub(super) fn for_each_piece(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Pba>)) {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         let first = (start / self.block_sectors) as u32;
@@ -206,11 +215,11 @@ impl State {
         });
     }
 
-    /// Applies a record.
+    /// Changes the map and the zones as the journal record `record` says.
     ///
     /// # Errors
     ///
-    /// Returns the reason why the record cannot follow those before it.
+    /// The record has impossible values or cannot follow the records before it. The error is a text with the reason.
     pub(super) fn apply(&mut self, record: Record) -> Result<(), &'static str> {
         match record {
             Record::Written { block, blocks, place, stream } => {
@@ -309,7 +318,7 @@ impl State {
         hidden_at
     }
 
-    /// Returns chunk number `index` for a change.
+    /// Returns the chunk with the number `index` for a change, and allocates memory for it if necessary.
     #[inline]
     pub(super) fn chunk_mut(&mut self, index: usize) -> &mut Chunk {
         self.chunks.change(index, |_| self.no_chunk.clone())
@@ -346,7 +355,8 @@ impl State {
         }
     }
 
-    /// Calls `visit` with the live blocks of an entry that begins at `place`: those that the map still has there.
+    /// Calls `visit` with the live runs of `entry`, whose blocks were appended from `place` on: the blocks that the map
+    /// still has at these places. There are none if the entry is a dead part.
     pub(super) fn for_each_live(&self, entry: Entry, place: u32, mut visit: impl FnMut(Placed)) {
         if entry.block == ABSENT {
             return;
@@ -368,7 +378,8 @@ impl State {
     }
 }
 
-/// Calls `visit` with the parts of a run of places, cut at the ends of zones.
+/// Splits the `blocks` places from `place` on at the ends of zones, which have `zone_blocks` blocks each. Calls
+/// `visit(place, blocks)` with each part in order.
 pub(super) fn for_each_zone(zone_blocks: u32, place: u32, blocks: u32, mut visit: impl FnMut(u32, u32)) {
     let (mut next, end) = (place, place + blocks);
     while next < end {

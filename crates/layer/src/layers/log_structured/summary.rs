@@ -6,7 +6,8 @@
 
 use crate::map::short_run::ABSENT;
 
-/// Blocks appended one after the other. `block` is the first of them, or [`ABSENT`] for a part of the zone that is dead.
+/// A run of consecutive logical blocks that were appended to a zone one after the other. `block` is the first of them,
+/// or [`ABSENT`] for a dead part of the zone; `blocks` is their number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
     pub block: u32,
@@ -20,7 +21,7 @@ struct Longer {
     blocks: u32,
 }
 
-/// The entries of a zone.
+/// The summary of a zone: the logical blocks that were appended to the zone, in order, as entries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Summary {
     firsts: Vec<u32>,
@@ -28,14 +29,14 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Returns entry number `index`.
+    /// Returns the entry at `index`, counted from 0, or `None` if there are not as many entries.
     pub(super) fn get(&self, index: usize) -> Option<Entry> {
         let block = *self.firsts.get(index)?;
         let at = self.longer.binary_search_by_key(&index, |longer| longer.index as usize);
         Some(Entry { block, blocks: at.map_or(1, |at| self.longer[at].blocks) })
     }
 
-    /// Returns all entries, in order.
+    /// Returns all entries, in the order in which they were appended.
     pub(super) fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
         let mut longer = self.longer.iter().peekable();
         (0..).zip(&self.firsts).map(move |(index, &block)| {
@@ -44,7 +45,7 @@ impl Summary {
         })
     }
 
-    /// Adds an entry.
+    /// Appends an entry, even if its blocks follow those of the last entry.
     pub(super) fn push(&mut self, entry: Entry) {
         if entry.blocks > 1 {
             self.longer.push(Longer { index: self.firsts.len() as u32, blocks: entry.blocks });
@@ -52,7 +53,8 @@ impl Summary {
         self.firsts.push(entry.block);
     }
 
-    /// Adds blocks that were written; they extend the last entry if they follow its blocks.
+    /// Appends the `blocks` logical blocks from `block` on. They extend the last entry if they follow its blocks;
+    /// otherwise they become an entry.
     pub(super) fn append(&mut self, block: u32, blocks: u32) {
         let last_index = self.firsts.len().wrapping_sub(1);
         let is_longer = self.longer.last().is_some_and(|longer| longer.index as usize == last_index);
@@ -71,7 +73,7 @@ impl Summary {
         self.longer.shrink_to_fit();
     }
 
-    /// Returns the bytes of memory that the summary takes besides its own size.
+    /// Returns the bytes of heap memory that the summary takes.
     pub(super) fn measured_bytes(&self) -> u64 {
         (self.firsts.capacity() * size_of::<u32>() + self.longer.capacity() * size_of::<Longer>()) as u64
     }

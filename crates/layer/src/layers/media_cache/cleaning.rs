@@ -1,4 +1,5 @@
-//! Cleaning of a band (Aghayev 2015 algorithm 1, fig. 11), a phase at a time, so that a host command waits for at most one track.
+//! Cleaning of a band (Aghayev 2015 algorithm 1, fig. 11), a phase at a time, so that a host command waits for at most
+//! one track.
 //!
 //! ```text
 //!   Resting ─► Reading ─► Scanning ─► Collecting ─► Persisting ─► Rewriting ─► Noting ─► Resting
@@ -28,7 +29,8 @@ use super::record::Record;
 const RUNS_PER_PHASE: usize = 8;
 
 impl MediaCache {
-    /// Abandons a cleaning that has not persisted its band yet, because a host command has arrived.
+    /// Abandons the current cleaning, because a host command has arrived, unless the spare already holds the merged
+    /// band or the band was rewritten. Nothing is lost: the band's data still lie in their places.
     pub(super) fn abandon(&mut self) {
         let is_kept = matches!(self.cleaning.now, Some((_, Stage::Rewriting(_) | Stage::Noting)));
         if !is_kept {
@@ -36,22 +38,23 @@ impl MediaCache {
         }
     }
 
-    /// Finishes the current cleaning, if there is one.
+    /// Appends to `plan` the rest of the current cleaning, if there is one.
     pub(super) fn finish_cleaning(&mut self, plan: &mut Plan) {
         while let Some((band, stage)) = self.cleaning.now {
             self.advance(band, stage, plan);
         }
     }
 
-    /// Finishes the current cleaning, then cleans `band` from beginning to end.
+    /// Appends to `plan` the rest of the current cleaning, if there is one, and then the whole cleaning of `band`: its
+    /// cached runs are merged into the band.
     pub(super) fn clean(&mut self, band: usize, plan: &mut Plan) {
         self.finish_cleaning(plan);
         self.begin(band);
         self.finish_cleaning(plan);
     }
 
-    /// Plans the next phase of cleaning in idle time. Begins with the band of the oldest block if no band is being
-    /// cleaned. Returns whether there was a phase to plan.
+    /// Appends the next phase of cleaning in idle time to `plan`. If no band is being cleaned, begins with the band of
+    /// the sector that [`MediaCache::oldest`] returns. Returns `false` if there is nothing to clean.
     pub(super) fn clean_in_background(&mut self, plan: &mut Plan) -> bool {
         if self.cleaning.now.is_none() {
             let Some(lba) = self.oldest() else { return false };
@@ -63,8 +66,8 @@ impl MediaCache {
         true
     }
 
-    /// Returns the next sector to move home: the oldest live one of a journal, or the next to be evicted from a cache
-    /// overwritten in place.
+    /// Returns the next cached sector whose band should be cleaned: in a journal the oldest live one, in a cache that
+    /// is overwritten in place the next one to evict.
     pub(super) fn oldest(&mut self) -> Option<Lba> {
         match &mut self.store {
             Store::Journal(journal) => journal.oldest(&self.map),
@@ -179,7 +182,8 @@ impl MediaCache {
         Stage::Rewriting(0)
     }
 
-    /// Records that the spare holds all of `band` and is its place from now on.
+    /// Records that the spare holds all of `band`, and is the place of its data from now on. Appends barriers and the
+    /// journal record to `plan`, and removes the band's cached runs from the map.
     pub(super) fn give_to_spare(&mut self, band: usize, plan: &mut Plan) {
         plan.barrier();
         plan.note(Record::Begin { band: band as u64 }.encode());
@@ -188,15 +192,16 @@ impl MediaCache {
         self.set_written(band);
     }
 
-    /// Plans a write of `sectors` of the mapping table at the table's place on the medium, to account for the time that
-    /// the write takes.
+    /// Appends to `plan` a write of `sectors` of the mapping table, at the table's place on the disk. It has no
+    /// contents, and only accounts for the time that the write takes.
     pub(super) fn write_map(&self, sectors: u64, plan: &mut Plan) {
         self.shape.map.runs(0, sectors, |_, extent| {
             plan.access(StepOp::Write, Medium::Disk, Kind::Map, Cause::Journal, extent.start, Lba(0), extent.sectors);
         });
     }
 
-    /// Plans the end of an interrupted rewrite after a cut: writes the band that the spare holds to its own place.
+    /// Appends to `plan` the end of a rewrite that a power cut interrupted: writes the band that the spare holds to its
+    /// own place. Does nothing if the spare holds none.
     pub(super) fn finish_rewrite(&mut self, plan: &mut Plan) {
         let Some(band) = self.cleaning.rewriting() else { return };
         let (first, sectors) = self.shape.band(band);
@@ -211,7 +216,8 @@ impl MediaCache {
     }
 }
 
-/// Records that `band` lies in its own place again; returns the next stage.
+/// Appends to `plan` the journal record that `band` lies in its own place again, and returns the next stage of
+/// cleaning.
 pub(super) fn end_rewrite(band: usize, plan: &mut Plan) -> Stage {
     plan.barrier();
     plan.note(Record::End { band: band as u64 }.encode());

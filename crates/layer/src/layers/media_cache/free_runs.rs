@@ -14,7 +14,8 @@ use imbrex_disk::{Extent, Pba, Sectors};
 /// Number of free runs examined to find one that takes a write whole; if none does, the write is cut.
 const SEARCHED_MAX: usize = 16;
 
-/// The free runs.
+/// The free physical sectors of a cache that is overwritten in place, as runs. Free runs are filled one after the
+/// other, in the order of the disk, round robin.
 #[derive(Debug)]
 pub(super) struct FreeRuns {
     /// First sector of each free run, by the run's end, without the run being filled.
@@ -26,7 +27,7 @@ pub(super) struct FreeRuns {
 }
 
 impl FreeRuns {
-    /// Creates the set of free runs in which all `zones` are free.
+    /// Returns the free runs of a cache of which all `zones` are free.
     pub(super) fn new(zones: &[Extent]) -> FreeRuns {
         let runs = zones.iter().map(|zone| (zone.end().0, zone.start.0)).collect();
         FreeRuns { runs, filling: Extent::default(), next: 0 }
@@ -39,7 +40,7 @@ impl FreeRuns {
         Sectors(others) + self.filling.intersection(zone).map_or(Sectors::ZERO, |filling| filling.sectors)
     }
 
-    /// Returns the number of free sectors.
+    /// Returns the total number of free sectors.
     pub(super) fn sectors(&self) -> u64 {
         self.filling.sectors.0 + self.runs.iter().map(|(end, start)| end - start).sum::<u64>()
     }
@@ -51,8 +52,8 @@ impl FreeRuns {
         holds(self.filling) || other.is_some_and(|(&end, &start)| holds(Extent::between(Pba(start), Pba(end))))
     }
 
-    /// Returns the place for the next write of `sectors`, or for as much of the write as one free run takes; `None` if
-    /// nothing is free.
+    /// Returns free physical sectors for a write of `sectors`: a run as long as the write, or a shorter one if none of
+    /// the next free runs is as long. Returns `None` if no sector is free. The run stays free until [`FreeRuns::take`].
     #[inline]
     pub(super) fn place(&mut self, sectors: Sectors) -> Option<Extent> {
         if sectors <= self.filling.sectors {
@@ -86,7 +87,11 @@ impl FreeRuns {
         }
     }
 
-    /// Removes `place`, which must be free, from the free runs. The rest of its run is filled next.
+    /// Removes `place` from the free runs. The rest of its run is filled next.
+    ///
+    /// # Panics
+    ///
+    /// If a sector of `place` is not free.
     #[inline]
     pub(super) fn take(&mut self, place: Extent) {
         if place.start != self.filling.start || place.sectors > self.filling.sectors {
@@ -109,7 +114,8 @@ impl FreeRuns {
         self.filling = Extent::between(place.start, Pba(end));
     }
 
-    /// Adds `place`, which lies in `zone`, to the free runs.
+    /// Adds `place`, which must lie in `zone` and not be free, to the free runs. It is merged with free runs of that
+    /// zone that touch it.
     pub(super) fn give(&mut self, place: Extent, zone: Extent) {
         self.put_back();
         let (mut start, end) = (place.start.0, place.end().0);

@@ -213,7 +213,8 @@ impl MediaCache {
         }
     }
 
-    /// Returns whether `candidate` still fits into one packet with the writes `chosen`.
+    /// Returns whether the write `candidate` fits into one packet with the writes `chosen`. Always `false` if the cache
+    /// is not a journal.
     pub(super) fn joins_packet(&self, chosen: &[Command], candidate: &Command) -> bool {
         let Store::Journal(journal) = &self.store else { return false };
         if chosen.len() >= journal.rules.writes_max {
@@ -300,7 +301,11 @@ impl MediaCache {
         }
     }
 
-    /// Maps the sectors from `lba` on, which must be uncached or trimmed, to `place`.
+    /// Maps the logical sectors from `lba` on, none of which may be cached, to the cache sectors `place`.
+    ///
+    /// # Panics
+    ///
+    /// If one of the logical sectors is cached.
     pub(super) fn take_in_zone(&mut self, lba: Lba, place: Extent) {
         self.map.remove(lba, place.sectors, |run| assert_eq!(run.target, Mapped::Absent, "{run:?} is cached"));
         let gap = self.map.gap(lba, place.sectors).expect("nothing is mapped there any more");

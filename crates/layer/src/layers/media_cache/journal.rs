@@ -27,7 +27,8 @@ use crate::layer::Cache;
 use crate::map::extent_map::{ExtentMap, Mapped};
 use crate::plan::Medium;
 
-/// A host write, or a part of one, at its place in a packet.
+/// A host write, or a part of one, that lies in a packet of the journal: its first logical sector, its first physical
+/// sector and its length in sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
     pub(super) lba: u64,
@@ -36,12 +37,13 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Returns the record of this write.
+    /// Returns the journal record which says that these sectors are cached at this place.
     pub(super) fn record(&self) -> Record {
         Record::Cached { lba: Lba(self.lba), sectors: Sectors(self.sectors as u64), pba: Pba(self.pba) }
     }
 
-    /// Returns the first live sector of the entry: the first that the map still has at its place in this packet.
+    /// Returns the first live sector of the entry: the first one that `map` still has at its place in this packet.
+    /// Returns `None` if all are dead.
     pub(super) fn live(&self, map: &ExtentMap) -> Option<Lba> {
         let here = |lba: Lba| Mapped::At(Pba(self.pba + (lba.0 - self.lba)));
         let mut pieces = map.pieces(Lba(self.lba), Sectors(self.sectors as u64));
@@ -49,31 +51,31 @@ impl Entry {
     }
 }
 
-/// A packet on the ring.
+/// A packet of the journal: several host writes that are written together, after their out-of-band data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Packet {
     /// Number of half tracks that the packet takes.
     pub(super) half_tracks: u32,
-    /// Number of the packet's entries that are not known to be dead.
+    /// Number of entries of the packet that are kept: those not yet found to be dead.
     pub(super) entries: u32,
 }
 
 /// Limits on the contents of a packet (Aghayev 2015 §4.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PacketRules {
-    /// Number of half tracks of out-of-band data.
+    /// Number of half tracks of out-of-band data at the start of each packet.
     pub(super) out_of_band: u64,
     /// Maximum number of sectors of host writes in a half track.
     pub(super) payload_sectors: u64,
     /// Maximum number of host writes in a packet.
     pub(super) writes_max: usize,
-    /// Minimum number of sectors of a *large* write.
+    /// Minimum number of sectors of a host write that counts as large.
     pub(super) large_sectors: u64,
     /// Maximum number of sectors of host writes in a packet that holds a large write.
     pub(super) large_payload_sectors: u64,
 }
 
-/// The ring of packets, and their entries.
+/// The journal: a ring of half tracks with packets of host writes, from the tail (oldest) to the head (newest).
 #[derive(Debug)]
 pub(super) struct Journal {
     pub(super) tracks: Tracks,
@@ -89,8 +91,9 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Creates an empty journal of `raw_half_tracks`. `offsets` are the numbers of sectors before the half tracks of
-    /// the ring, which has as many more as invariant 1 demands.
+    /// Returns an empty journal on `tracks`, in which packets can take `raw_half_tracks` half tracks. `offsets` holds
+    /// the number of sectors before each half track of the ring, and the total at the end. The ring has additional half
+    /// tracks, as many as a write can destroy ahead of the head.
     pub(super) fn new(tracks: Tracks, offsets: Vec<u64>, raw_half_tracks: u64, rules: PacketRules) -> Journal {
         let smallest = offsets.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or(0);
         let payload_max = raw_half_tracks.saturating_sub(rules.out_of_band) * smallest.min(rules.payload_sectors);
@@ -98,12 +101,13 @@ impl Journal {
         Journal { tracks, offsets, rules, raw_half_tracks, payload_max, head: 0, tail: 0, packets, entries }
     }
 
-    /// Returns the number of half tracks that packets can take.
+    /// Returns the maximum number of half tracks that all packets together can take.
     pub(super) fn raw_half_tracks(&self) -> u64 {
         self.raw_half_tracks
     }
 
-    /// Returns the maximum number of sectors of host writes in a packet; `large` says whether a large write is among them.
+    /// Returns the maximum number of sectors of host writes in one packet. `large` says whether one of these writes is
+    /// large, for which a lower limit may apply.
     #[inline]
     pub(super) fn payload_max(&self, large: bool) -> u64 {
         if large { self.rules.large_payload_sectors.min(self.payload_max) } else { self.payload_max }
@@ -115,7 +119,7 @@ impl Journal {
         (position % (self.offsets.len() as u64 - 1)) as usize
     }
 
-    /// Returns the number of sectors before half track `position` in the ring.
+    /// Returns the number of sectors from the start of the ring to the half track at `position`.
     #[inline]
     pub(super) fn offset(&self, position: u64) -> u64 {
         self.offsets[self.index(position)]
@@ -128,8 +132,9 @@ impl Journal {
         (self.offsets[index + 1] - self.offsets[index]).min(self.rules.payload_sectors)
     }
 
-    /// Returns the number of half tracks of a packet at the head with `payload` sectors of host writes, and the number
-    /// of such sectors that those half tracks can take.
+    /// Returns the number of half tracks that a packet at the head with `payload` sectors of host writes takes,
+    /// out-of-band data included. Also returns the number of sectors of host writes for which these half tracks have
+    /// room.
     #[inline]
     pub(super) fn extent_of(&self, payload: u64) -> (u64, u64) {
         let (mut half_tracks, mut capacity) = (self.rules.out_of_band, 0);
@@ -140,26 +145,31 @@ impl Journal {
         (half_tracks, capacity)
     }
 
-    /// Returns whether a packet of `half_tracks` fits now.
+    /// Returns whether a packet of `half_tracks` fits between head and tail now.
     #[inline]
     pub(super) fn has_room(&self, half_tracks: u64) -> bool {
         self.head + half_tracks <= self.tail + self.raw_half_tracks
     }
 
-    /// Begins a packet of `half_tracks` at the head; its entries follow by [`Journal::push`].
+    /// Begins a packet of `half_tracks` at the head, and moves the head behind it. Its entries follow by
+    /// [`Journal::push`].
     pub(super) fn begin_packet(&mut self, half_tracks: u64) {
         self.packets.push_back(Packet { half_tracks: half_tracks as u32, entries: 0 });
         self.head += half_tracks;
     }
 
-    /// Adds an entry to the packet begun last.
+    /// Adds an entry to the packet that was begun last.
+    ///
+    /// # Panics
+    ///
+    /// If there is no packet.
     #[inline]
     pub(super) fn push(&mut self, entry: Entry) {
         self.packets.back_mut().expect("a packet was begun").entries += 1;
         self.entries.push_back(entry);
     }
 
-    /// Moves the tail past the packets at the tail without live entries.
+    /// Removes the oldest packets, as long as they have no live entries by `map`, and moves the tail behind them.
     pub(super) fn retire(&mut self, map: &ExtentMap) {
         while let Some(packet) = self.packets.front_mut() {
             while packet.entries > 0 {
@@ -175,13 +185,14 @@ impl Journal {
         }
     }
 
-    /// Returns the oldest live sector in the ring.
+    /// Returns the first live sector of the oldest live entry, or `None` if no sector is live. Removes dead packets at
+    /// the tail.
     pub(super) fn oldest(&mut self, map: &ExtentMap) -> Option<Lba> {
         self.retire(map);
         self.entries.front().and_then(|entry| entry.live(map))
     }
 
-    /// Calls `each` with the tracks of the ring; the sectors between tail and head are in use.
+    /// Calls `each` with every track of the ring, as a cache. The sectors between tail and head are in use.
     pub(super) fn caches(&self, each: &mut dyn FnMut(Cache)) {
         let ring = self.tracks.sectors();
         let (tail, head) = (self.offset(self.tail), self.offset(self.head));

@@ -59,7 +59,8 @@ const fn parameter(key: &'static str, kind: ParameterKind, default: &'static str
     ParameterInfo { key, kind, default, help }
 }
 
-/// Entry of `media-cache` in the registry.
+/// Description of the layer `media-cache` for the registry: a persistent cache on the disk takes writes before they are
+/// merged into bands that stay in their places.
 pub const INFO: LayerInfo = LayerInfo {
     name: state::NAME,
     summary: "a persistent cache on the medium, journal or overwritten in place, before bands that stay in their place",

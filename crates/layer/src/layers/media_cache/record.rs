@@ -8,7 +8,8 @@ use imbrex_disk::{Lba, Pba, Sectors};
 use crate::journal_records;
 
 journal_records! {
-    /// A change of the map, of the packets, or of the known state of a band.
+    /// The kinds of journal record of `media-cache`: changes of the map, of the packets, or of the known state of a
+    /// band.
     pub(super) enum Record of "media-cache" {
         1 => Cached { lba: Lba, sectors: Sectors, pba: Pba } "written to the cache",
         2 => Trimmed { lba: Lba, sectors: Sectors } "trimmed",

@@ -22,8 +22,9 @@ struct Search<'a, O: Others> {
     runs: Vec<Extent>,
 }
 
-/// Returns the tracks between the first and the last region of `taken` that can be overwritten in place, as runs that
-/// are contiguous on the medium; `others` are the sectors that other users have.
+/// Returns the tracks from the start of the first to the end of the last region of `taken` that can be overwritten in
+/// place, because no write destroys their sectors or sectors of `others` (the sectors of other parts). Tracks that are
+/// contiguous on the disk form one run.
 pub(super) fn between(disk: &Disk, taken: &Regions, others: &impl Others) -> Vec<Extent> {
     let mut search = Search { disk, taken, others, destroyed: Vec::new(), runs: Vec::new() };
     let (mut next, end) = (taken.extent(0).start, taken.extent(taken.len() - 1).end());

@@ -22,12 +22,12 @@ use crate::region::{Position, RegionSize, Regions};
 /// MiB with tracks of 1.8 MiB).
 const BAND_TRACKS: u64 = 20;
 
-/// Places of bands, spare and map on the disk.
+/// The places of the bands, the spare and the mapping table on the disk.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// The bands, which hold the LBAs in order.
+    /// The bands, which are the own places of the LBAs, in order.
     pub(super) bands: Regions,
-    /// Tracks that hold a merged band while the band is rewritten.
+    /// The spare: tracks that hold a merged band while the band is rewritten in its own place.
     pub(super) spare: Tracks,
     /// Tracks to which the mapping table is written.
     pub(super) map: Tracks,
@@ -148,11 +148,11 @@ fn partition_point_near(length: usize, guess: usize, mut is_before: impl FnMut(u
     low
 }
 
-/// Builds the shape and the store for the parameters of `context`.
+/// Divides the disk by the parameters of `context`. Returns the places of bands, spare and map, and the empty cache.
 ///
 /// # Errors
 ///
-/// Fails if the parameters do not fit the disk.
+/// The parameters are not possible on the disk.
 pub(super) fn build(context: &Context) -> Result<(Shape, Store), ConfigError> {
     let (disk, parameters) = (&*context.disk, &context.parameters);
     let bands = Regions::carve(disk, RegionSize::Tracks(band_tracks(context)?));
@@ -311,7 +311,7 @@ fn cut(runs: &[Extent], zone: u64, cache: u64) -> Vec<Extent> {
 }
 
 impl Shape {
-    /// Returns the first LBA and the length of band `index`.
+    /// Returns the first LBA and the number of sectors of the band with the number `index`, counted from 0.
     #[inline]
     pub(super) fn band(&self, index: usize) -> (Lba, Sectors) {
         (self.bands.first_lba(index), self.bands.sectors(index))

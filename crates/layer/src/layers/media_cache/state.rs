@@ -1,4 +1,5 @@
-//! The state of the layer, and the operations that all its parts use: look-ups, changes of the map, checks of invariants.
+//! The state of the layer, and the operations that all its parts use: look-ups, changes of the map, checks of
+//! invariants.
 
 use imbrex_disk::{Lba, Pba, Sectors, SimDuration};
 
@@ -17,7 +18,7 @@ use crate::violation::Violation;
 /// Name of the layer in the registry.
 pub(super) const NAME: &str = "media-cache";
 
-/// The values of the parameters.
+/// The values of the layer's parameters.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) map_entries: usize,
@@ -33,7 +34,7 @@ pub(super) struct Settings {
     pub(super) power_safe: bool,
 }
 
-/// The `media-cache` layer.
+/// The `media-cache` layer: its bands, its cache, the map of cached runs, and the cleaning in progress.
 #[derive(Debug)]
 pub(super) struct MediaCache {
     pub(super) disk: imbrex_disk::SharedDisk,
@@ -41,15 +42,16 @@ pub(super) struct MediaCache {
     pub(super) store: Store,
     pub(super) settings: Settings,
     pub(super) map: ExtentMap,
-    /// One bit for each band, set if the band has been written in its own place.
+    /// One bit for each band, set if the band was ever written in its own place, so that live data may lie there.
     pub(super) written: Vec<u64>,
     pub(super) cleaning: Cleaning,
     pub(super) packets_since_merge: u64,
-    /// LBA at which the search for absent runs to clean continues.
+    /// LBA at which the search for trimmed runs to clean continues.
     pub(super) absent_next: Lba,
-    /// Writes of the current commands that have no place yet.
+    /// Runs of the current write commands that have no place yet, as first LBA and length.
     pub(super) waiting: Vec<(Lba, Sectors)>,
-    /// Entries of the current packet, or of writes in place whose records are still to be planned after their data.
+    /// Entries of the current packet; with a cache that is overwritten in place, the new entries whose records are
+    /// still to be planned after their data.
     pub(super) placed: Vec<Entry>,
 }
 
@@ -98,7 +100,7 @@ impl MediaCache {
         })
     }
 
-    /// Opens a host group unless the plan is in one, so that the steps that follow belong to it.
+    /// Opens a host group in `plan`, unless the last phase belongs to one. Steps that follow then belong to the host.
     pub(super) fn open_host(plan: &mut Plan) {
         if plan.phases.last().is_none_or(|phase| phase.kind != GroupKind::Host) {
             plan.open(GroupKind::Host);
@@ -113,7 +115,8 @@ impl MediaCache {
         self.written[band / 64] |= 1 << (band % 64);
     }
 
-    /// Maps a run; the zones free the places that it replaces.
+    /// Maps the `sectors` from `lba` on to `target`, in place of older runs. In a cache that is overwritten in place,
+    /// the places of the older runs become free.
     #[inline]
     pub(super) fn map_run(&mut self, lba: Lba, sectors: Sectors, target: Mapped) {
         match &mut self.store {
@@ -122,7 +125,8 @@ impl MediaCache {
         }
     }
 
-    /// Removes all runs of `band` from the map.
+    /// Removes all cached and trimmed runs of `band` from the map. In a cache that is overwritten in place, their
+    /// places become free.
     pub(super) fn unmap_band(&mut self, band: usize) {
         let (first, sectors) = self.shape.band(band);
         match &mut self.store {
@@ -150,7 +154,8 @@ impl MediaCache {
         });
     }
 
-    /// Calls `visit` with the pieces of an uncached run: in the band, or in the spare while the band is rewritten.
+    /// Calls `visit` with the pieces in which the `sectors` of `band` from `lba` on lie, which are not cached: one
+    /// piece in the band, or pieces in the spare while the band is rewritten.
     pub(super) fn for_each_home(&self, band: usize, lba: Lba, sectors: Sectors, visit: &mut impl FnMut(Piece)) {
         let offset = lba - self.shape.bands.first_lba(band);
         if self.cleaning.rewriting() != Some(band) {
@@ -167,11 +172,11 @@ impl MediaCache {
         Err(Violation { layer: NAME, invariant, detail })
     }
 
-    /// Returns the cached runs sorted by place.
+    /// Returns the cached runs with their first physical sectors, sorted by these.
     ///
     /// # Errors
     ///
-    /// Fails if two of them share a sector (invariant 1).
+    /// Two cached runs share a physical sector (invariant 1).
     pub(super) fn cached_by_place(&self) -> Result<Vec<(Pba, MappedRun)>, Violation> {
         let mut cached: Vec<(Pba, MappedRun)> = Vec::new();
         for run in self.map.iter() {

@@ -3,7 +3,8 @@
 use super::journal::Journal;
 use super::zones::CacheZones;
 
-/// The cache that receives writes.
+/// The cache that receives host writes, in one of two placements: a journal of packets, or zones that are overwritten
+/// in place.
 #[derive(Debug)]
 pub(super) enum Store {
     Journal(Journal),

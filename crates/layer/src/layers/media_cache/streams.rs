@@ -23,7 +23,9 @@ use crate::plan::{Cause, Plan};
 const BANDS_MAX: u64 = 2;
 
 impl MediaCache {
-    /// Returns whether `candidate` begins where `chosen` end, or ends where they begin, and all belong to a stream.
+    /// Returns whether the write `candidate` may be joined with the writes `chosen` as a stream: `chosen` are
+    /// contiguous, `candidate` begins where they end or ends where they begin, one of all is large (`stream_size`), and
+    /// together they are not longer than two bands.
     pub(super) fn joins_stream(&self, chosen: &[Command], candidate: &Command) -> bool {
         let is_large = |command: &Command| command.sectors as u64 >= self.settings.stream_sectors;
         // The rest that is held back when a stream is cut (`stream_cut`) may be small, but the command that follows it is large.
@@ -39,14 +41,17 @@ impl MediaCache {
             && sectors + candidate.sectors as u64 <= most
     }
 
-    /// Returns the LBAs at which a command can begin that continues `first` as a stream, before or after it.
+    /// Returns a range of LBAs (exclusive end) in which every command begins that can be joined with `first` as a
+    /// stream, before or after it. The end may lie past the capacity.
     pub(super) fn reach_of_stream(&self, first: &Command) -> Range<Lba> {
         let most = Sectors(BANDS_MAX * self.shape.spare.sectors());
         Lba(first.lba.0.saturating_sub(most.0))..first.end() + most
     }
 
-    /// Returns the beginning of the band in which a stream ends, if the stream begins before that band. When all of the
-    /// band has arrived, it can be written in its own place, whereas a part of it would go to the cache.
+    /// Returns the first LBA of the band in which the sequential writes from `first` up to, not including, `end` stop,
+    /// if they begin before that band and end within it. When all of that band has arrived, it can be written in its
+    /// own place, whereas a part of it would go to the cache. Returns `None` if the writes are shorter than
+    /// `stream_size` or reach the capacity.
     pub(super) fn cut_of_stream(&self, first: Lba, end: Lba) -> Option<Lba> {
         if (end - first).0 < self.settings.stream_sectors || end.0 >= self.shape.bands.capacity().0 {
             return None;
@@ -55,7 +60,8 @@ impl MediaCache {
         Some(self.shape.bands.first_lba(band)).filter(|&cut| first < cut && cut < end)
     }
 
-    /// Writes the whole bands among the waiting writes in place, if those writes are contiguous, and leaves the rest waiting.
+    /// Appends to `plan` the writes of the bands that the waiting writes cover completely, each in the band's own
+    /// place, if the waiting writes are contiguous. The other sectors stay waiting.
     pub(super) fn take_streams(&mut self, plan: &mut Plan) {
         let total: Sectors = self.waiting.iter().map(|(_, sectors)| *sectors).sum();
         if total < self.settings.band_sectors_min {

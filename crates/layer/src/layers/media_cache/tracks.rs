@@ -19,9 +19,10 @@ use crate::region::{Regions, alike_tracks};
 /// Number of tracks after a likely one that are examined before all are searched.
 const NEAR_TRACKS: usize = 4;
 
-/// The sectors of other users, which must not be destroyed.
+/// The sectors that other parts of the layer (bands, map, spare, cache) use, which writes to the tracks must not
+/// destroy.
 pub(super) trait Others {
-    /// Returns whether a sector of `extent` belongs to another user.
+    /// Returns whether a sector of `extent` belongs to another part.
     fn touch(&self, extent: Extent) -> bool;
 }
 
@@ -31,18 +32,21 @@ impl Others for RunMap<()> {
     }
 }
 
-/// Tracks in the order of their PBAs, addressed by sectors from the first.
+/// A list of tracks in order of PBA. A sector on them is addressed by its offset: the number of sectors of the tracks
+/// before it in the list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tracks {
     starts: Vec<u64>,
     /// Number of sectors before each track, and of all tracks at the end.
     offsets: Vec<u64>,
-    /// Maximum number of tracks after a track that its write can destroy.
+    /// Maximum number of following tracks of the list of which a write of one track can destroy sectors.
     pub(super) reach: usize,
 }
 
 impl Tracks {
-    /// Returns the usable tracks between the first and the last region of `taken`; `others` are the sectors of other users.
+    /// Returns the usable tracks from the start of the first to the end of the last region of `taken`. A track is left
+    /// out if its write would destroy sectors of `others` (the sectors of other parts), or if their writes would
+    /// destroy it.
     pub(super) fn between(disk: &Disk, taken: &Regions, others: &impl Others) -> Tracks {
         let area = Extent::between(taken.extent(0).start, taken.extent(taken.len() - 1).end());
         let (mut candidates, mut rows, mut next) = (Vec::new(), Vec::new(), area.start);
@@ -92,7 +96,8 @@ impl Tracks {
         *self.offsets.last().expect("begins with zero")
     }
 
-    /// Keeps the first `sectors`, which may cut the last track.
+    /// Keeps only the first `sectors` of the tracks, which may cut the last track. `sectors` must not be 0 or more than
+    /// all.
     pub(super) fn truncate(&mut self, sectors: u64) {
         let count = self.index_at(sectors - 1) + 1;
         self.starts.truncate(count);
@@ -100,19 +105,20 @@ impl Tracks {
         self.offsets[count] = sectors;
     }
 
-    /// Returns the number of sectors before track `index`.
+    /// Returns the offset of the first sector of the track at `index`; for the index after the last track, the total
+    /// number of sectors.
     #[inline]
     pub(super) fn offset(&self, index: usize) -> u64 {
         self.offsets[index]
     }
 
-    /// Returns the number of sectors in track `index`.
+    /// Returns the number of sectors of the track at `index`.
     #[inline]
     pub(super) fn track_sectors(&self, index: usize) -> u64 {
         self.offsets[index + 1] - self.offsets[index]
     }
 
-    /// Returns the index of the track that holds the sector at `offset`.
+    /// Returns the index of the track that contains the sector at `offset`.
     #[inline]
     pub(super) fn index_at(&self, offset: u64) -> usize {
         self.offsets.partition_point(|&start| start <= offset) - 1
@@ -128,7 +134,8 @@ impl Tracks {
         }
     }
 
-    /// Returns the first of the `sectors` from `offset` on that are contiguous on the medium.
+    /// Returns the physical sectors of the `sectors` from `offset` on, as far as they are contiguous on the disk from
+    /// the first one on.
     #[inline]
     pub(super) fn run(&self, offset: u64, sectors: u64) -> Extent {
         self.run_in(self.index_at(offset), offset, sectors)
@@ -146,8 +153,9 @@ impl Tracks {
         Extent::new(Pba(start), Sectors(length.min(sectors)))
     }
 
-    /// Calls `visit(offset, extent)` with the parts of a run that are contiguous on the medium. A run that reaches the
-    /// end of the last track continues at the first.
+    /// Splits the `sectors` from `offset` on into parts that are contiguous on the disk. Calls `visit(done, extent)`
+    /// with each part in order; `done` is the number of sectors before it. After the last track the sectors continue at
+    /// the first.
     #[inline]
     pub(super) fn runs(&self, offset: u64, sectors: u64, visit: impl FnMut(u64, Extent)) {
         if sectors > 0 {
@@ -155,7 +163,8 @@ impl Tracks {
         }
     }
 
-    /// Like [`Tracks::runs`], for an `offset` that most likely lies in track `near` or soon after.
+    /// Like [`Tracks::runs`], but faster if `offset` lies in the track with the index `near` or in one of the next
+    /// four.
     #[inline]
     pub(super) fn runs_near(&self, near: usize, offset: u64, sectors: u64, mut visit: impl FnMut(u64, Extent)) {
         debug_assert!(sectors <= self.sectors(), "a run of {sectors} sectors of {}", self.sectors());
@@ -168,14 +177,14 @@ impl Tracks {
         }
     }
 
-    /// Returns the offset of `pba`, if it lies on one of the tracks.
+    /// Returns the offset of the physical sector `pba`, or `None` if it lies on none of the tracks.
     pub(super) fn offset_of(&self, pba: Pba) -> Option<u64> {
         let index = self.starts.partition_point(|&start| start <= pba.0).checked_sub(1)?;
         let within = pba.0 - self.starts[index];
         (within < self.track_sectors(index)).then(|| self.offsets[index] + within)
     }
 
-    /// Returns the tracks, in order.
+    /// Returns the physical sectors of each track, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = Extent> + '_ {
         (0..self.len()).map(|index| Extent::new(Pba(self.starts[index]), Sectors(self.track_sectors(index))))
     }
@@ -225,7 +234,8 @@ fn reaches(
     reaches
 }
 
-/// Returns how many of the tracks after track `index` its write can destroy; `None` if the write destroys anything else.
+/// Returns how many of the tracks after track `index` its write can destroy; `None` if the write destroys anything
+/// else.
 fn reach(disk: &Disk, area: Extent, tracks: &[Extent], index: usize, others: &impl Others) -> Option<usize> {
     let mut destroyed = Vec::new();
     disk.recording.destroys(&disk.geometry, tracks[index], &mut destroyed);
@@ -240,7 +250,7 @@ fn reach(disk: &Disk, area: Extent, tracks: &[Extent], index: usize, others: &im
     Some(last - index)
 }
 
-/// Returns whether a write of a neighbouring track that belongs to `others` destroys part of `track`.
+/// Returns whether a write of a neighbouring track with sectors of `others` destroys a sector of `track`.
 pub(super) fn is_destroyed(disk: &Disk, track: Extent, others: &impl Others) -> bool {
     let place = disk.geometry.locate(track.start);
     let first = place.radial_track.saturating_sub(HEAD_TRACKS_MAX);

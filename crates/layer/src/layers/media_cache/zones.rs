@@ -17,11 +17,12 @@ use crate::map::extent_map::{Mapped, MappedRun};
 use crate::map::place_map::PlaceMap;
 use crate::plan::Medium;
 
-/// The zones of a cache that is overwritten in place, and the runs cached in them.
+/// A cache whose sectors can be overwritten in place: its zones (runs of physical sectors), and the runs of logical
+/// sectors that are cached in them.
 #[derive(Debug)]
 pub(super) struct CacheZones {
     zones: Vec<Extent>,
-    /// Maximum number of sectors of an entry.
+    /// Maximum number of sectors of one cached run (an entry of the map).
     pub(super) entry_sectors: u64,
     held: PlaceMap,
     free: FreeRuns,
@@ -33,7 +34,8 @@ pub(super) struct CacheZones {
 }
 
 impl CacheZones {
-    /// Creates a cache of empty zones, which must be ordered by PBA.
+    /// Returns an empty cache in `zones`, which must be disjoint and ordered by PBA. A cached run has at most
+    /// `entry_sectors` sectors.
     pub(super) fn new(zones: Vec<Extent>, entry_sectors: u64) -> CacheZones {
         CacheZones {
             entry_sectors,
@@ -46,7 +48,7 @@ impl CacheZones {
         }
     }
 
-    /// Calls `each` with the zones; sectors that are not free are in use.
+    /// Calls `each` with every zone, as a cache. Sectors that are not free are in use.
     pub(super) fn caches(&self, each: &mut dyn FnMut(Cache)) {
         for zone in &self.zones {
             let (start, end, size) = (zone.start, zone.end(), zone.sectors);
@@ -54,7 +56,7 @@ impl CacheZones {
         }
     }
 
-    /// Returns the total number of sectors in the zones.
+    /// Returns the total number of sectors of the zones, free or not.
     pub(super) fn sectors(&self) -> u64 {
         self.zones.iter().map(|zone| zone.sectors.0).sum()
     }
@@ -64,14 +66,14 @@ impl CacheZones {
         self.held.len()
     }
 
-    /// Returns the place for the next write of `sectors`, or for as much of the write as one free run takes; `None` if
-    /// nothing is free.
+    /// Returns free physical sectors for a write of `sectors`: a run as long as the write, or a shorter one if no free
+    /// run nearby is as long. Returns `None` if no sector is free. The run stays free until [`CacheZones::add`].
     #[inline]
     pub(super) fn place(&mut self, sectors: Sectors) -> Option<Extent> {
         self.free.place(sectors)
     }
 
-    /// Returns whether `place` lies in one zone.
+    /// Returns whether all of `place` lies in one zone.
     pub(super) fn is_in_one(&self, place: Extent) -> bool {
         place.start >= self.zones[0].start && place.end() <= self.zone_of(place.start).end()
     }
@@ -91,7 +93,7 @@ impl CacheZones {
         self.free.is_free(place)
     }
 
-    /// Caches the sectors from `lba` on at `place`, which must be free.
+    /// Records that the logical sectors from `lba` on are cached at `place`, which must be free.
     #[inline]
     pub(super) fn add(&mut self, lba: Lba, place: Extent) {
         self.free.take(place);
@@ -100,7 +102,8 @@ impl CacheZones {
         self.used[zone] += place.sectors.0;
     }
 
-    /// Returns whether `next` is the continuation of `run` by LBA and also by place, in one zone.
+    /// Returns whether `next` continues `run` in LBA and in place, and both lie in one zone, so that they can be
+    /// removed as one run. Returns `false` if one of them is trimmed.
     pub(super) fn leave_together(&self, run: &MappedRun, next: &MappedRun) -> bool {
         match (run.target, next.target) {
             (Mapped::At(pba), Mapped::At(place)) => {
@@ -110,7 +113,7 @@ impl CacheZones {
         }
     }
 
-    /// Removes `run` from the cache and frees its place.
+    /// Removes the cached `run` and frees its place. Does nothing if the run is trimmed.
     pub(super) fn remove(&mut self, run: MappedRun) {
         let Mapped::At(pba) = run.target else { return };
         let place = Extent::new(pba, run.sectors);
@@ -120,14 +123,15 @@ impl CacheZones {
         self.free.give(place, self.zones[zone]);
     }
 
-    /// Removes a run from the cache and frees its place, if there is a run.
+    /// Like [`CacheZones::remove`], but does nothing if `run` is `None`.
     pub(super) fn remove_some(&mut self, run: Option<MappedRun>) {
         if let Some(run) = run {
             self.remove(run);
         }
     }
 
-    /// Returns the first sector of the run to evict next. Eviction goes round robin by zone, and within a zone by place.
+    /// Returns the first logical sector of the cached run that is to be evicted next, or `None` if the cache is empty.
+    /// The choice goes round robin by zone, and within a zone by place; each call goes on to the next zone.
     pub(super) fn next_out(&mut self) -> Option<Lba> {
         for _ in 0..self.zones.len() {
             let index = self.zone;
@@ -147,19 +151,20 @@ impl CacheZones {
         None
     }
 
-    /// Returns the number of the first zone whose count of used sectors is not the sum of its runs.
+    /// Returns the index of the first zone whose count of cached sectors differs from the sum of its runs, or `None` if
+    /// all are right.
     pub(super) fn first_wrong_sum(&self) -> Option<usize> {
         let mut used = vec![0; self.zones.len()];
         self.held().for_each(|(place, _, sectors)| used[self.index_of(place)] += sectors.0);
         used.iter().zip(&self.used).position(|(counted, kept)| counted != kept)
     }
 
-    /// Returns the place, first sector and length of each cached run.
+    /// Returns the first physical sector, the first logical sector and the length of each cached run, in order of PBA.
     pub(super) fn held(&self) -> impl Iterator<Item = (Pba, Lba, Sectors)> + '_ {
         self.held.iter().map(|(place, lba)| (place.start, lba, place.sectors))
     }
 
-    /// Returns the number of free sectors.
+    /// Returns the number of free sectors in all zones.
     pub(super) fn free_sectors(&self) -> u64 {
         self.free.sectors()
     }

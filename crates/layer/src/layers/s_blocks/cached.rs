@@ -24,34 +24,35 @@ use crate::map::sparse::Sparse;
 const LIST_SBLOCKS: u64 = 32;
 /// Most sectors that a list of several S-blocks covers: runs of a list of this length take the fewest bytes.
 const LIST_SECTORS: u64 = 1 << 16;
-/// Greatest length of a cache buffer in sectors, guard included: 31 bits of a position are stored.
+/// Maximum length of a cache buffer in sectors, guard band included, because 31 bits of a position are stored.
 pub(super) const CACHE_RING_SECTORS_MAX: u64 = (1 << 31) - 1;
 
 /// A run of sectors of an S-block whose newest contents are not in the S-block's own copy: the sectors are cached or
 /// trimmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct CachedRun {
-    /// First sector of the run, counted within the S-block.
+    /// First sector of the run, counted from 0 within the S-block.
     pub offset: u32,
-    /// Length of the run in sectors.
+    /// Number of sectors of the run.
     pub sectors: u32,
     /// Position of the first sector in the section's cache buffer; [`Position::NOWHERE`] if the run is trimmed.
     pub position: Position,
 }
 
 impl CachedRun {
-    /// Returns the sector after the last of the run, counted within the S-block.
+    /// Returns one past the last sector of the run, counted from 0 within the S-block.
     pub(super) fn end(&self) -> u32 {
         self.offset + self.sectors
     }
 
-    /// Returns whether the run is trimmed rather than cached.
+    /// Returns whether the run is trimmed. If not, it is cached.
     pub(super) fn is_absent(&self) -> bool {
         self.position == Position::NOWHERE
     }
 }
 
-/// Cached and trimmed runs of all S-blocks of the drive.
+/// The runs of all S-blocks of the drive whose newest contents are not in the S-block's own copy: cached and trimmed
+/// runs.
 #[derive(Clone, Debug)]
 pub(super) struct CachedRuns {
     lists: Sparse<RunList>,
@@ -65,7 +66,11 @@ pub(super) struct CachedRuns {
 }
 
 impl CachedRuns {
-    /// Creates a map without runs.
+    /// Returns a map without runs, for a drive of the given shape.
+    ///
+    /// # Panics
+    ///
+    /// If a cache buffer with its guard band has 2³¹ sectors or more.
     pub(super) fn new(shape: &Shape) -> CachedRuns {
         let list_bits = (LIST_SECTORS / shape.sblock_sectors).clamp(1, LIST_SBLOCKS).ilog2();
         let ring = shape.cache_sectors + shape.guard_sectors;
@@ -80,7 +85,8 @@ impl CachedRuns {
         }
     }
 
-    /// Returns the runs of an S-block whose section's cache buffer has its tail at `tail`.
+    /// Returns read access to the cached and trimmed runs of an S-block. `tail` is the tail of the cache buffer of its
+    /// section, from which full positions are computed.
     #[inline]
     pub(super) fn of(&self, sblock: u64, tail: Position) -> Cached<'_> {
         let (list, first) = self.place(sblock);
@@ -88,13 +94,13 @@ impl CachedRuns {
         Cached { list, first, end: first + self.sblock_sectors, kept: self.kept, tail }
     }
 
-    /// Returns the mask of the bits of a position that are stored.
+    /// Returns the mask of the low bits of a position that the map stores.
     pub(super) fn kept(&self) -> u32 {
         self.kept
     }
 
-    /// Inserts `run` and removes the parts of older runs that it covers. Calls `hidden` for each removed part that lay
-    /// in the cache, with the stored bits of its position and its length in sectors.
+    /// Adds `run` to an S-block and removes the parts of older runs that it covers. Calls `hidden(place, sectors)` with
+    /// each removed part that lay in the cache; `place` holds the stored bits of its position.
     #[inline]
     pub(super) fn overlay(&mut self, sblock: u64, run: CachedRun, mut hidden: impl FnMut(u32, u32)) {
         let (list, first) = self.place(sblock);
@@ -105,8 +111,8 @@ impl CachedRuns {
         });
     }
 
-    /// Removes the runs within `from..to` of an S-block. Calls `removed` for each removed part that lay in the cache,
-    /// with the stored bits of its position and its length in sectors.
+    /// Removes the runs, and the parts of runs, within the sectors `from..to` of an S-block. Calls `removed(place,
+    /// sectors)` with each removed part that lay in the cache; `place` holds the stored bits of its position.
     pub(super) fn remove(&mut self, sblock: u64, from: u32, to: u32, mut removed: impl FnMut(u32, u32)) {
         let (list, first) = self.place(sblock);
         if self.lists.get(list).is_none_or(RunList::is_empty) {
@@ -119,13 +125,13 @@ impl CachedRuns {
         });
     }
 
-    /// Prefetches the memory that a search for the runs of an S-block reads.
+    /// Makes the processor prefetch memory that a search for the runs of an S-block reads.
     #[inline]
     pub(super) fn foresee(&self, sblock: u64, coming: PrefetchHint) {
         self.lists.get(self.place(sblock).0).into_iter().for_each(|list| list.foresee(coming));
     }
 
-    /// Returns the heap bytes of the map.
+    /// Returns the bytes of heap memory that the map takes now.
     pub(super) fn measured_bytes(&self) -> u64 {
         self.lists.measured_bytes() + self.lists.iter().map(|(_, list)| list.measured_bytes()).sum::<u64>()
     }
@@ -138,7 +144,7 @@ impl CachedRuns {
     }
 }
 
-/// Read access to the runs of one S-block.
+/// Read access to the cached and trimmed runs of one S-block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cached<'a> {
     list: &'a RunList,
@@ -150,18 +156,19 @@ pub(super) struct Cached<'a> {
 }
 
 impl<'a> Cached<'a> {
-    /// Returns the number of the S-block's sectors in the cache. Trimmed runs do not count: they take no cache space.
+    /// Returns the number of sectors of the S-block that are cached. Trimmed sectors do not count.
     pub(super) fn sectors(self) -> u32 {
         let cached = self.list.within(self.first, self.end).filter(|run| !run.is_absent());
         cached.map(|run| run.length).sum()
     }
 
-    /// Returns all runs, in order.
+    /// Returns all cached and trimmed runs of the S-block, in order of offset.
     pub(super) fn runs(self) -> impl Iterator<Item = CachedRun> + 'a {
         self.list.within(self.first, self.end).map(move |run| self.unpacked(run))
     }
 
-    /// Returns the parts of the runs within `from..to`, in order.
+    /// Returns the cached and trimmed runs that overlap the sectors `from..to` of the S-block, clipped to that range,
+    /// in order of offset.
     pub(super) fn within(self, from: u32, to: u32) -> impl Iterator<Item = CachedRun> + 'a {
         self.list.within(self.first + from, self.first + to).map(move |run| self.unpacked(run))
     }

@@ -12,7 +12,11 @@ use crate::violation::Violation;
 /// Sectors of a host block (4 KiB), the unit of the paper's map of the cache.
 const CACHED_BLOCK_SECTORS: u64 = 8;
 
-/// Checks the invariants of every section.
+/// Checks the invariants of the layer in every section.
+///
+/// # Errors
+///
+/// The first broken invariant that the check finds.
 pub(super) fn check(state: &State) -> Result<(), Violation> {
     for number in 0..state.sections.len() {
         check_rings(state, number)?;
@@ -124,8 +128,9 @@ fn check_open(state: &State, number: usize) -> Result<(), Violation> {
 }
 
 impl Shape {
-    /// Returns the bytes of map that a controller needs, with fields of whole bits. Each S-block has its position in
-    /// the ring; each 4 KiB of cache has its block number and its position in the ring.
+    /// Returns the bytes of memory that a controller would need for the map, with fields of whole bits: for each
+    /// S-block its position in the ring, and for each 8 sectors of cache their block number and their position in the
+    /// ring.
     pub(super) fn formula_bytes(&self) -> u64 {
         let sblock_bits = bits_for(self.native_sblocks + self.spare_sblocks);
         let blocks = (self.cache_sectors / CACHED_BLOCK_SECTORS).max(1);
@@ -140,7 +145,7 @@ fn bits_for(count: u64) -> u64 {
 }
 
 impl State {
-    /// Returns the bytes that the structures of the map take now.
+    /// Returns the bytes of memory that the structures of the map take in this program now.
     pub(super) fn measured_bytes(&self) -> u64 {
         let queues = |section: &Section| {
             section.slots.measured_bytes() + section.entries.measured_bytes() + section.live.measured_bytes()

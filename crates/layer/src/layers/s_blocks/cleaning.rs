@@ -16,7 +16,7 @@ use super::ring::Position;
 use super::state::EntryPiece;
 use crate::plan::{Cause, GroupKind, Plan};
 
-/// One of the two buffers of a section.
+/// One of the two circular buffers of a section: that of cached writes, or that of S-blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Buffer {
     Cache,
@@ -24,8 +24,8 @@ pub(super) enum Buffer {
 }
 
 impl SBlocks {
-    /// Makes room for `sectors` at the head of the section's cache buffer. `sectors` must not exceed the payload of
-    /// that buffer.
+    /// Appends cleaning to `plan` until `sectors` fit at the head of the section's cache buffer. `sectors` must not
+    /// exceed the payload of that buffer. Does nothing if they fit already.
     pub(super) fn make_cache_room(&mut self, section: usize, sectors: u64, plan: &mut Plan) {
         while !self.state.sections[section].cache_ring.fits(sectors) {
             let state = &self.state.sections[section];
@@ -54,8 +54,8 @@ impl SBlocks {
         self.record(Record::Placed { sblock, position, tail, is_direct: true }, plan);
     }
 
-    /// Fills the rest of the slot of an interrupted stream with sectors from the old copy of the S-block and from the
-    /// cache.
+    /// Appends to `plan` the steps that fill the rest of the open slot of a section, with sectors from the old copy of
+    /// its S-block and from the cache. The slot then holds the copy in use. Does nothing if no slot is open.
     pub(super) fn complete_stream(&mut self, section: usize, plan: &mut Plan) {
         let Some(open) = self.state.sections[section].open else {
             return;
@@ -167,8 +167,9 @@ impl SBlocks {
         }
     }
 
-    /// Makes room for one slot at the head of the S-block buffer: copies S-blocks from the tail to the head until the
-    /// tail has passed a dead slot (algorithm V.5).
+    /// Appends cleaning to `plan` until one more slot fits at the head of the section's S-block buffer: S-blocks are
+    /// copied from the tail to the head until the tail has passed a dead slot (algorithm V.5). Does nothing if a slot
+    /// fits already.
     pub(super) fn make_slot(&mut self, section: usize, plan: &mut Plan) {
         let size = self.state.shape.sblock_sectors;
         let mut opened = false;

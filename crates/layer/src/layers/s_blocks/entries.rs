@@ -13,12 +13,12 @@ use std::collections::VecDeque;
 
 use super::queue::{DEAD, grow};
 
-/// One contiguous write to the cache buffer. Its sectors are live where runs of S-blocks still refer to them.
+/// One contiguous write to a cache buffer. Those of its sectors are live that the map still looks up there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
-    /// First LBA of the entry, or [`DEAD`] if the LBA is no longer known.
+    /// First LBA that was written, or [`DEAD`] if it is not known, because all sectors of the entry are dead.
     pub lba: u64,
-    /// Length in sectors.
+    /// Number of sectors that were written.
     pub sectors: u64,
 }
 
@@ -27,11 +27,11 @@ const LONG_WORDS: usize = 4;
 /// Most bits for the number of sectors in a short entry.
 const SECTORS_BITS_MAX: u32 = 16;
 
-/// Index of an entry in the queue of words; valid until entries are removed.
+/// The place of an entry in the log of writes of a cache buffer. Valid until entries are removed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Spot(usize);
 
-/// The entries of one cache buffer.
+/// The log of the writes to one cache buffer, from the oldest sector in use to the newest.
 #[derive(Clone, Debug)]
 pub(super) struct Entries {
     words: VecDeque<u32>,
@@ -40,17 +40,17 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    /// Spot of the oldest entry.
+    /// The spot of the oldest entry, if there are entries.
     pub(super) const OLDEST: Spot = Spot(0);
 
-    /// Creates an empty log for a section of `section_sectors` LBAs that begins at `first_lba`.
+    /// Returns an empty log for a section of `section_sectors` logical sectors that begins at `first_lba`.
     pub(super) fn new(first_lba: u64, section_sectors: u64) -> Entries {
         let lba_bits = u64::BITS - section_sectors.saturating_sub(1).leading_zeros();
         let sectors_bits = u32::BITS.saturating_sub(lba_bits).min(SECTORS_BITS_MAX);
         Entries { words: VecDeque::new(), first_lba, sectors_bits }
     }
 
-    /// Returns all entries with their spots, the oldest first.
+    /// Returns all entries with their spots, in order of writing, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Spot, Entry)> + '_ {
         let mut spot = Entries::OLDEST;
         std::iter::from_fn(move || {
@@ -61,7 +61,7 @@ impl Entries {
         })
     }
 
-    /// Returns the entry at a spot.
+    /// Returns the entry at a spot, or `None` if the spot lies after the newest entry.
     #[inline]
     pub(super) fn get(&self, Spot(at): Spot) -> Option<Entry> {
         let word = *self.words.get(at)?;
@@ -76,19 +76,20 @@ impl Entries {
         })
     }
 
-    /// Returns the spot of the entry after the one at the given spot.
+    /// Returns the spot after that of an existing entry: the spot of the next entry, or of the end of the log.
     #[inline]
     pub(super) fn behind(&self, Spot(at): Spot) -> Spot {
         Spot(at + self.words_of(self.words[at]))
     }
 
-    /// Returns the last word of the queue. Its memory is prefetched, because the next entry is written after it.
+    /// Returns the last 32-bit word of the log, or `None` if the log is empty. The caller prefetches its memory,
+    /// because the next entry is written after it.
     #[inline]
     pub(super) fn end(&self) -> Option<&u32> {
         self.words.back()
     }
 
-    /// Adds an entry at the newest end.
+    /// Adds an entry as the newest one.
     pub(super) fn push(&mut self, entry: Entry) {
         match self.short(entry) {
             Some(word) => {
@@ -102,7 +103,11 @@ impl Entries {
         }
     }
 
-    /// Removes `sectors` from the oldest entry on.
+    /// Removes `sectors` from the oldest entry on. An entry of which only a part is removed is shortened at its start.
+    ///
+    /// # Panics
+    ///
+    /// If the entries have fewer sectors in total.
     pub(super) fn release(&mut self, mut sectors: u64) {
         while sectors > 0 {
             let oldest = self.get(Entries::OLDEST).expect("entries cover the buffer: invariant 5");
@@ -119,7 +124,7 @@ impl Entries {
         self.words.clear();
     }
 
-    /// Returns the heap bytes of the queue.
+    /// Returns the bytes of heap memory that the log takes now.
     pub(super) fn measured_bytes(&self) -> u64 {
         (self.words.capacity() * size_of::<u32>()) as u64
     }

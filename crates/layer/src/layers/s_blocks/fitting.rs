@@ -23,7 +23,12 @@ const SBLOCKS_MAX: u64 = 1 << 26;
 const ATTEMPTS: usize = 64;
 
 impl Shape {
-    /// Returns the shape that `parameters` request on `disk`, and the places of its rings.
+    /// Returns the sizes of the sections that `parameters` request on `disk`, and the places of the rings of all
+    /// sections.
+    ///
+    /// # Errors
+    ///
+    /// A value is not possible, or the rings do not fit on the disk.
     pub(super) fn of(disk: &Disk, parameters: &Parameters) -> Result<(Shape, Vec<RingStarts>), ConfigError> {
         let mut asked = GeometryRequest::new(disk, parameters);
         for _ in 0..ATTEMPTS {

@@ -15,7 +15,7 @@ use crate::plan::{Cause, GroupKind, Plan};
 /// Number of streams that are tracked at a time.
 const STREAMS: usize = 8;
 
-/// Ends of the latest writes. A write that begins at one of these LBAs continues a stream.
+/// The end LBAs of the latest host writes, at most eight. A write that begins at one of these LBAs continues a stream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecentEnds {
     ends: [u64; STREAMS],
@@ -23,7 +23,8 @@ pub(super) struct RecentEnds {
 }
 
 impl RecentEnds {
-    /// Remembers the end of a write from `lba` to `end`. Returns whether the write begins where an earlier one ended.
+    /// Remembers the end of a host write of the LBAs from `lba` up to, not including, `end`. Returns whether the write
+    /// begins where one of the remembered writes ended; that write is then forgotten.
     pub(super) fn note(&mut self, lba: u64, end: u64) -> bool {
         // An end of 0 is an empty entry: no write ends there.
         let known = self.ends.iter().position(|&known| known == lba && known != 0);
@@ -36,8 +37,8 @@ impl RecentEnds {
 }
 
 impl SBlocks {
-    /// Plans a host write (algorithm V.1). S-blocks that a stream covers are written directly (§V.E), the rest to the
-    /// cache.
+    /// Appends to `plan` the steps of the host write `command` (algorithm V.1). S-blocks that a stream covers are
+    /// written directly to the S-block buffer (§V.E), the rest to the cache buffer.
     pub(super) fn plan_write(&mut self, command: &Command, plan: &mut Plan) {
         let (mut next, end) = (command.lba.0, command.end().0);
         let continues = self.recent.note(next, end);
@@ -108,7 +109,8 @@ impl SBlocks {
         }
     }
 
-    /// Plans a host read (algorithm V.6).
+    /// Appends to `plan` the steps of the host read `command` (algorithm V.6): each sector comes from the cache or from
+    /// the copy of its S-block.
     pub(super) fn plan_read(&self, command: &Command, plan: &mut Plan) {
         plan.open(GroupKind::Host);
         self.for_each_place(command.lba, Sectors(command.sectors as u64), |lba, sectors, place| {
@@ -118,7 +120,8 @@ impl SBlocks {
         });
     }
 
-    /// Plans a TRIM: only a record, because trimmed runs take no cache space.
+    /// Appends to `plan` the TRIM `command`: a journal record, and no access to the disk, because trimmed runs take no
+    /// cache space.
     pub(super) fn plan_trim(&mut self, command: &Command, plan: &mut Plan) {
         plan.open(GroupKind::Host);
         self.record(Record::Trimmed { lba: command.lba, sectors: Sectors(command.sectors as u64) }, plan);

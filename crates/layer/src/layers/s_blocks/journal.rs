@@ -13,7 +13,7 @@ use super::record::Record;
 use super::state::State;
 use crate::plan::note::Note;
 
-/// Appends the records that rebuild `state`.
+/// Appends to `notes` the journal records from which [`State::apply`] rebuilds `state`.
 pub(super) fn checkpoint(state: &State, notes: &mut Vec<Note>) {
     for section in 0..state.sections.len() {
         if has_changed(state, section) {

@@ -11,7 +11,7 @@ use super::ring::Position;
 
 const WORD_BITS: u64 = u64::BITS as u64;
 
-/// The bitmap of one buffer.
+/// A bitmap of the live sectors of one cache buffer, by the low bits of their positions.
 #[derive(Clone, Debug)]
 pub(super) struct LiveSectors {
     /// Words of the bitmap; empty until the first bit is set.
@@ -21,12 +21,13 @@ pub(super) struct LiveSectors {
 }
 
 impl LiveSectors {
-    /// Creates a bitmap without live sectors. `kept` is the mask of the stored bits of a position.
+    /// Returns a bitmap without live sectors. `kept` is a mask of low bits: two positions with equal bits under the
+    /// mask have one bit in the bitmap.
     pub(super) fn new(kept: u32) -> LiveSectors {
         LiveSectors { words: Box::default(), bits: u64::from(kept) + 1 }
     }
 
-    /// Sets the bits of `sectors` sectors from `position` on.
+    /// Marks `sectors` sectors from `position` on as live.
     #[inline]
     pub(super) fn set(&mut self, position: Position, sectors: u64) {
         if self.words.is_empty() {
@@ -35,14 +36,14 @@ impl LiveSectors {
         self.change(position.0, sectors, |word, mask| *word |= mask);
     }
 
-    /// Clears the bits of `sectors` sectors. `place` holds the stored bits of the position of the first.
+    /// Marks `sectors` sectors as dead. `place` holds the low bits of the position of the first one.
     #[inline]
     pub(super) fn clear(&mut self, place: u32, sectors: u32) {
         self.change(u64::from(place), u64::from(sectors), |word, mask| *word &= !mask);
     }
 
-    /// Returns whether the sector at `position` is live, and the number of consecutive sectors from there on that are
-    /// equally live or dead, at most `most`.
+    /// Returns whether the sector at `position` is live, and the number of consecutive sectors from there on, itself
+    /// included, that are all live or all dead; at most `most`.
     #[inline]
     pub(super) fn run_at(&self, position: Position, most: u64) -> (bool, u64) {
         if self.words.is_empty() {
@@ -63,12 +64,12 @@ impl LiveSectors {
         (is_live, alike.min(most))
     }
 
-    /// Returns the number of live sectors.
+    /// Returns the number of live sectors in the whole buffer.
     pub(super) fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Returns the heap bytes of the bitmap.
+    /// Returns the bytes of heap memory that the bitmap takes now.
     pub(super) fn measured_bytes(&self) -> u64 {
         size_of_val(&*self.words) as u64
     }

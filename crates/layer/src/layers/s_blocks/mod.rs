@@ -68,7 +68,8 @@ use ring::{Position, Ring};
 use shape::Shape;
 use state::{EntryPiece, State};
 
-/// Entry of the `s-blocks` layer in the registry.
+/// Description of the layer `s-blocks` for the registry: sections of two circular buffers, one that caches writes and
+/// one that holds S-blocks, which are moved as a whole.
 pub const INFO: LayerInfo = LayerInfo {
     name: "s-blocks",
     summary: "sections of two circular buffers: a cache, and S-blocks that move as a whole",

@@ -16,7 +16,7 @@ use super::ring::Ring;
 use super::shape::Shape;
 use crate::region::alike_tracks;
 
-/// First physical sectors of the two rings of a section.
+/// The first physical sectors of the two rings of a section: the S-block buffer and the cache buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RingStarts {
     pub sblocks: Pba,
@@ -24,7 +24,7 @@ pub(super) struct RingStarts {
 }
 
 impl RingStarts {
-    /// Returns empty rings at these places: the S-block buffer and the cache buffer.
+    /// Returns two empty rings at these places: first the S-block buffer, then the cache buffer.
     pub(super) fn rings(&self, shape: &Shape) -> (Ring, Ring) {
         let guard = Sectors(shape.guard_sectors);
         let sblocks = Ring::new(self.sblocks, Sectors(shape.sblock_payload()), guard);
@@ -32,16 +32,21 @@ impl RingStarts {
     }
 }
 
-/// Reason why the rings of a shape cannot be placed.
+/// The reason for which the rings of a [`Shape`] cannot be placed on a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Misfit {
-    /// The disk lacks about this many sectors.
+    /// The disk has too few sectors for the rings and their guards; about this many are missing.
     Short { sectors: u64 },
-    /// Writes destroy this many sectors past their end, so the guard must be wider.
+    /// A write destroys this many sectors past its end, which is more than the shape assumes, so the guards must be
+    /// longer.
     Reach { sectors: u64 },
 }
 
-/// Returns the places of all rings of `shape` on `disk`.
+/// Returns the places of the rings of all sections of `shape` on `disk`, in order of section.
+///
+/// # Errors
+///
+/// The disk has too few sectors, or a write destroys more sectors past its end than `shape` assumes.
 pub(super) fn place(disk: &Disk, shape: &Shape) -> Result<Vec<RingStarts>, Misfit> {
     let mut placer = Placer { disk, guard: shape.interference_sectors, next: 0, destroyed: Vec::new() };
     let mut starts = Vec::with_capacity(shape.sections as usize);

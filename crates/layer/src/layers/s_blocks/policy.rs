@@ -7,22 +7,24 @@
 use super::queue::DEAD;
 use super::state::State;
 
-/// A destage policy.
+/// A destage policy: the rule that chooses the S-block whose cached sectors are merged into a new copy, to free cache
+/// space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Policy {
-    /// The S-block nearest the tail of the S-block buffer: its old copy becomes dead where the tail passes next.
+    /// The S-block with cached sectors whose copy is nearest to the tail of the S-block buffer.
     ClosestToTail,
-    /// The S-block with the most cached sectors: one rewrite frees the most cache space.
+    /// The S-block with the most cached sectors; of several, the one nearest to the tail of the S-block buffer.
     MostCachedBlocks,
-    /// The S-block of the oldest live run in the cache buffer: the cache defrag is shortest.
+    /// The S-block to which the oldest live sectors of the cache buffer belong.
     CacheTail,
 }
 
 impl Policy {
-    /// Names of the policies, in the order of the variants.
+    /// The names of the policies in parameters, in the order of the variants.
     pub(super) const NAMES: &'static [&'static str] = &["closest-to-tail", "most-cached-blocks", "cache-tail"];
 
-    /// Returns the policy called `name`, which is one of [`Policy::NAMES`].
+    /// Returns the policy called `name`, which must be one of [`Policy::NAMES`]; any other name gives
+    /// [`Policy::ClosestToTail`].
     pub(super) fn named(name: &str) -> Policy {
         match name {
             "most-cached-blocks" => Policy::MostCachedBlocks,
@@ -31,7 +33,7 @@ impl Policy {
         }
     }
 
-    /// Returns the S-block to destage in `section`.
+    /// Returns the number of the S-block to destage in `section`.
     ///
     /// # Panics
     ///

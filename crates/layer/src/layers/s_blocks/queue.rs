@@ -3,14 +3,16 @@
 
 use std::collections::VecDeque;
 
-/// Stands for the S-block of a slot, or the LBA of a cache entry, that is no longer known.
+/// Value that stands for the S-block of a slot, or the first LBA of a cache entry, that is no longer known because the
+/// slot or the entry is dead.
 pub(super) const DEAD: u64 = u64::MAX;
 
 /// Least number of words by which a queue grows.
 const GROWTH_MIN: usize = 32;
 
-/// Makes room in a queue that lacks space for `more` words, by an eighth of its length or by `GROWTH_MIN` words,
-/// whichever is more. Doubling would let a thousand queues that grow together take twice the memory they need.
+/// Makes room in `queue` if it lacks space for `more` words, which are at most 32. The capacity grows by an eighth of
+/// the length or by 32 words, whichever is more. Doubling would let a thousand queues that grow together take twice the
+/// memory they need.
 #[inline]
 pub(super) fn grow(queue: &mut VecDeque<u32>, more: usize) {
     if queue.len() + more > queue.capacity() {

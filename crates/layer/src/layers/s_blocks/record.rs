@@ -13,7 +13,7 @@ use crate::journal_records;
 use crate::plan::record::Word;
 
 journal_records! {
-    /// A change of the map.
+    /// The kinds of journal record of `s-blocks`: changes of the map.
     pub(super) enum Record of "s-blocks" {
         1 => Cached { lba: Lba, sectors: Sectors, position: Position, tail: Position } "written to the cache buffer",
         2 => Trimmed { lba: Lba, sectors: Sectors } "trimmed",

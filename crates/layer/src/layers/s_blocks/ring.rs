@@ -20,21 +20,23 @@ use imbrex_disk::{Extent, Pba, Sectors};
 use crate::layer::Cache;
 use crate::plan::Medium;
 
-/// A position in a ring: the number of sectors ever claimed before it.
+/// A position in a ring: the number of sectors that were claimed before it, since the ring was made. Positions do not
+/// wrap at the end of the ring.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Position(pub u64);
 
 impl Position {
-    /// Position of trimmed sectors, which lie in no ring.
+    /// Value that stands for the position of trimmed sectors, which lie in no ring.
     pub(super) const NOWHERE: Position = Position(u64::MAX);
 
-    /// Returns the position `sectors` further on.
+    /// Returns the position that lies `sectors` after this one.
     pub(super) fn plus(self, sectors: u64) -> Position {
         Position(self.0 + sectors)
     }
 }
 
-/// A circular buffer with a guard band.
+/// A circular buffer of physical sectors, written at its head and freed at its tail, with a guard band of unused
+/// sectors between head and tail.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
     start: Pba,
@@ -45,52 +47,53 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Creates an empty ring of `payload` sectors and a guard, at `start`.
+    /// Returns an empty ring of `payload` + `guard` sectors from the physical sector `start` on.
     pub(super) fn new(start: Pba, payload: Sectors, guard: Sectors) -> Ring {
         Ring { start, length: payload.0 + guard.0, payload: payload.0, tail: Position(0), head: Position(0) }
     }
 
-    /// Returns the position at which the next claim begins.
+    /// Returns the position of the head, at which the next claimed sectors begin.
     pub(super) fn head(&self) -> Position {
         self.head
     }
 
-    /// Returns the position of the oldest sector in use.
+    /// Returns the position of the tail: of the oldest sector in use, or of the head if none is in use.
     pub(super) fn tail(&self) -> Position {
         self.tail
     }
 
-    /// Returns the number of sectors between tail and head, live or dead.
+    /// Returns the number of sectors in use, from tail to head, live or dead.
     pub(super) fn used(&self) -> u64 {
         self.head.0 - self.tail.0
     }
 
-    /// Returns the most sectors that may be in use at rest.
+    /// Returns the maximum number of sectors in use, except while sectors are copied: the length of the ring without
+    /// the guard band.
     pub(super) fn payload(&self) -> u64 {
         self.payload
     }
 
-    /// Returns the ring as a [`Cache`], which describes its place on the disk and how full it is.
+    /// Returns a description of the ring as a [`Cache`]: its place on the disk and its fill level.
     pub(super) fn as_cache(&self) -> Cache {
         let (used, size) = (Sectors(self.used()), Sectors(self.payload));
         Cache { medium: Medium::Disk, start: self.start, end: self.start + Sectors(self.length), used, size }
     }
 
-    /// Returns whether `sectors` more can be claimed without entering the guard.
+    /// Returns whether `sectors` more can be claimed so that the sectors in use do not exceed the payload.
     pub(super) fn fits(&self, sectors: u64) -> bool {
         self.used() + sectors <= self.payload
     }
 
-    /// Returns whether the sector at `position` is in use.
+    /// Returns whether `position` lies between tail (inclusive) and head (exclusive).
     pub(super) fn holds(&self, position: Position) -> bool {
         self.tail <= position && position < self.head
     }
 
-    /// Moves the head forward by `sectors`.
+    /// Claims `sectors` at the head: moves the head forward, if necessary into the guard band.
     ///
     /// # Errors
     ///
-    /// If the head would reach the tail. Planning never causes this; a damaged journal can.
+    /// The head would reach the tail. Planning never causes this; a damaged journal can.
     pub(super) fn claim(&mut self, sectors: u64) -> Result<(), &'static str> {
         if sectors >= self.length - self.used() {
             return Err("the head would run into the tail");
@@ -99,7 +102,11 @@ impl Ring {
         Ok(())
     }
 
-    /// Moves the tail forward by `sectors`.
+    /// Frees `sectors` at the tail: moves the tail forward.
+    ///
+    /// # Panics
+    ///
+    /// If fewer sectors are in use.
     pub(super) fn release(&mut self, sectors: u64) {
         assert!(sectors <= self.used(), "release of {sectors} sectors where {} are in use", self.used());
         self.tail.0 += sectors;
@@ -111,8 +118,8 @@ impl Ring {
         self.head = position;
     }
 
-    /// Returns the one or two runs of physical sectors that hold `sectors` from `position` on, each with its offset
-    /// from `position`.
+    /// Returns the physical sectors of the `sectors` from `position` on, each run with its offset from `position` in
+    /// sectors. There is one run, or two if the sectors wrap at the end of the ring; none if `sectors` is 0.
     pub(super) fn pieces(&self, position: Position, sectors: u64) -> impl Iterator<Item = (u64, Extent)> {
         let offset = position.0 % self.length;
         let before_end = sectors.min(self.length - offset);

@@ -14,32 +14,33 @@
 
 use imbrex_disk::Sectors;
 
-/// The sizes of a section, equal for all sections.
+/// The number of sections of a drive, and the sizes of one section, which are equal for all sections. A section has an
+/// S-block buffer and a cache buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
     /// Number of sections.
     pub sections: u64,
-    /// Sectors of an S-block.
+    /// Number of sectors of an S-block.
     pub sblock_sectors: u64,
-    /// S-blocks of a section that hold its LBAs.
+    /// Number of native S-blocks of a section: those that hold its LBAs.
     pub native_sblocks: u64,
-    /// S-blocks of a section beside the native ones; their slots are free or dead.
+    /// Number of slots in a section's S-block buffer beyond those of the native S-blocks; they are free or dead.
     pub spare_sblocks: u64,
-    /// Payload of a cache buffer in sectors.
+    /// Payload of a cache buffer in sectors: the maximum number of sectors in use, without the guard band.
     pub cache_sectors: u64,
-    /// Λ: sectors of the guard band of either ring.
+    /// Number of sectors of the guard band in each of the two rings (Λ in the paper).
     pub guard_sectors: u64,
-    /// Greatest number of sectors past the end of a write that the write destroys.
+    /// Maximum number of sectors past the end of a write that the write destroys.
     pub interference_sectors: u64,
 }
 
 impl Shape {
-    /// Returns the number of LBAs of a section.
+    /// Returns the number of logical sectors of a section.
     pub(super) fn section_sectors(&self) -> u64 {
         self.native_sblocks * self.sblock_sectors
     }
 
-    /// Returns the number of LBAs of the drive.
+    /// Returns the number of logical sectors of the drive.
     pub(super) fn capacity(&self) -> Sectors {
         Sectors(self.sections * self.section_sectors())
     }
@@ -49,22 +50,24 @@ impl Shape {
         self.sections * self.native_sblocks
     }
 
-    /// Returns the slot of an S-block on a fresh drive.
+    /// Returns the number of the slot in which an S-block lies on a new drive, counted within its section from 0.
     pub(super) fn first_slot(&self, sblock: u64) -> u32 {
         (sblock % self.native_sblocks) as u32
     }
 
-    /// Returns the most live sectors that a defrag may copy at once: the part of the guard that the head may enter.
+    /// Returns the maximum number of live sectors that may be copied from tail to head of a ring at once, so that the
+    /// copy does not destroy its source: the length of the guard band less the sectors that a write destroys past its
+    /// end.
     pub(super) fn copy_sectors(&self) -> u64 {
         self.guard_sectors - self.interference_sectors
     }
 
-    /// Returns the payload of an S-block buffer in sectors.
+    /// Returns the payload of an S-block buffer in sectors: that of its native and spare slots, without the guard band.
     pub(super) fn sblock_payload(&self) -> u64 {
         (self.native_sblocks + self.spare_sblocks) * self.sblock_sectors
     }
 
-    /// Returns the physical sectors of a section, guards included.
+    /// Returns the number of physical sectors that a section takes, guard bands included.
     pub(super) fn physical_sectors(&self) -> u64 {
         self.sblock_payload() + self.cache_sectors + 2 * (self.guard_sectors + self.interference_sectors)
     }

@@ -17,7 +17,8 @@ fn unpacked(sblock: u32) -> u64 {
     if sblock == NO_SBLOCK { DEAD } else { u64::from(sblock) }
 }
 
-/// The slots of one S-block buffer.
+/// The slots in use of one S-block buffer, from the oldest to the newest: for each, the number of the S-block that was
+/// written to it.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     /// S-blocks of the oldest slots, which are still as on a fresh drive.
@@ -27,12 +28,12 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Returns the slots of a fresh buffer that holds `sblocks`.
+    /// Returns the slots of a new buffer that holds the S-blocks `sblocks`, in that order.
     pub(super) fn native(sblocks: Range<u64>) -> Slots {
         Slots { native: sblocks, later: VecDeque::new() }
     }
 
-    /// Returns the number of slots.
+    /// Returns the number of slots in use.
     pub(super) fn len(&self) -> usize {
         (self.native.end - self.native.start) as usize + self.later.len()
     }
@@ -42,12 +43,13 @@ impl Slots {
         self.len() == 0
     }
 
-    /// Returns the S-blocks of all slots, the oldest first.
+    /// Returns the S-block of each slot, the oldest slot first; [`DEAD`] for a slot whose S-block is not known.
     pub(super) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         self.native.clone().chain(self.later.iter().copied().map(unpacked))
     }
 
-    /// Returns the S-block of slot `index`, counted from the oldest.
+    /// Returns the S-block of the slot `index`, counted from the oldest slot as 0, or [`DEAD`]. Returns `None` if there
+    /// is no such slot.
     pub(super) fn get(&self, index: usize) -> Option<u64> {
         let native = (self.native.end - self.native.start) as usize;
         match index.checked_sub(native) {
@@ -56,28 +58,28 @@ impl Slots {
         }
     }
 
-    /// Returns the S-block of the oldest slot.
+    /// Returns the S-block of the oldest slot, or [`DEAD`]; `None` if there are no slots.
     pub(super) fn front(&self) -> Option<u64> {
         self.get(0)
     }
 
-    /// Returns the S-block of the newest slot.
+    /// Returns the S-block of the newest slot, or [`DEAD`]; `None` if there are no slots.
     pub(super) fn back(&self) -> Option<u64> {
         self.len().checked_sub(1).and_then(|last| self.get(last))
     }
 
-    /// Adds a slot at the newest end.
+    /// Adds a slot with the S-block `sblock`, or [`DEAD`], as the newest one.
     pub(super) fn push_back(&mut self, sblock: u64) {
         grow(&mut self.later, 1);
         self.later.push_back(packed(sblock));
     }
 
-    /// Adds several slots at the newest end.
+    /// Adds a slot for each of `sblocks`, the last as the newest one.
     pub(super) fn extend(&mut self, sblocks: impl Iterator<Item = u64>) {
         self.later.extend(sblocks.map(packed));
     }
 
-    /// Removes the oldest slot and returns its S-block.
+    /// Removes the oldest slot and returns its S-block, or [`DEAD`]. Returns `None` if there are no slots.
     pub(super) fn pop_front(&mut self) -> Option<u64> {
         self.native.next().or_else(|| self.later.pop_front().map(unpacked))
     }
@@ -88,7 +90,7 @@ impl Slots {
         self.later.clear();
     }
 
-    /// Returns the heap bytes of the slots.
+    /// Returns the bytes of heap memory that the slots take now.
     pub(super) fn measured_bytes(&self) -> u64 {
         (self.later.capacity() * size_of::<u32>()) as u64
     }

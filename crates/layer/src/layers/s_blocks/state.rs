@@ -21,35 +21,37 @@ use crate::layer::PrefetchHint;
 use crate::map::prefetch::{prefetch, prefetch_all};
 use crate::map::sparse::Sparse;
 
-/// The newest slot of an S-block buffer, while a stream fills it.
+/// The newest slot of an S-block buffer, while a stream of host writes fills it: the number of its S-block, and the
+/// number of sectors written so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OpenSlot {
     pub sblock: u64,
     pub filled: u64,
 }
 
-/// The two buffers of a section, with their contents.
+/// The state of one section: its two circular buffers, one of S-blocks and one that caches writes, with their contents.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// The S-block buffer.
+    /// The circular buffer of the S-blocks.
     pub sblock_ring: Ring,
-    /// Slots of the S-block buffer, from the tail on.
+    /// The S-blocks that were written to the slots of the S-block buffer, from the tail on.
     pub slots: Slots,
     /// Number of slots ever released, modulo 2³²: the number of the slot at the tail.
     oldest_slot: u32,
-    /// The cache buffer.
+    /// The circular buffer that caches writes.
     pub cache_ring: Ring,
-    /// Entries of the cache buffer, from the tail on.
+    /// The writes to the cache buffer, from the tail on.
     pub entries: Entries,
     /// Number of live sectors in the cache buffer.
     pub live_sectors: u64,
     /// Bitmap of the live sectors in the cache buffer.
     pub live: LiveSectors,
-    /// The slot that a stream is filling.
+    /// The slot that a stream of host writes is filling, if any.
     pub open: Option<OpenSlot>,
 }
 
-/// A piece of the cache buffer that is all live or all dead.
+/// A run of sectors of the cache buffer that are all live or all dead: its first LBA, its length, its position and
+/// whether it is live.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct EntryPiece {
     pub lba: u64,
@@ -58,7 +60,8 @@ pub(super) struct EntryPiece {
     pub live: bool,
 }
 
-/// The map of the drive.
+/// The map of an `s-blocks` drive: the place of each S-block, the cached and trimmed runs, and the state of all
+/// sections.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub shape: Shape,
@@ -71,8 +74,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Creates the map of a fresh drive: all S-blocks in the order of their LBAs from the start of their buffers, and
-    /// empty caches.
+    /// Returns the map of a new drive, whose rings begin at `starts`: all S-blocks lie in order of LBA from the start
+    /// of their buffers, and the caches are empty.
     pub(super) fn new(shape: Shape, starts: &[RingStarts]) -> State {
         let cached = CachedRuns::new(&shape);
         let section = |(number, starts): (u64, &RingStarts)| {
@@ -88,7 +91,7 @@ impl State {
         State { slots: Sparse::new(shape.sblocks() as usize), cached, sections, shape }
     }
 
-    /// Returns the position at which the copy of an S-block begins.
+    /// Returns the position, in the S-block buffer of its section, at which the copy in use of an S-block begins.
     #[inline]
     pub(super) fn position(&self, sblock: u64) -> Position {
         let section = &self.sections[self.section_of_sblock(sblock)];
@@ -96,7 +99,8 @@ impl State {
         Position(section.sblock_ring.tail().0.wrapping_add(u64::from(slots) * self.shape.sblock_sectors))
     }
 
-    /// Returns whether the copy of an S-block lies in slot `index` of its section, counted from the oldest.
+    /// Returns whether the copy in use of an S-block lies in the slot `index` of `section`, counted from the oldest
+    /// slot as 0.
     #[inline]
     pub(super) fn is_in_slot(&self, sblock: u64, section: usize, index: usize) -> bool {
         self.slot(sblock) == self.sections[section].oldest_slot.wrapping_add(index as u32)
@@ -125,12 +129,13 @@ impl State {
         self.set_slot(sblock, newest);
     }
 
-    /// Returns the heap bytes of the slot numbers and of the cached runs.
+    /// Returns the bytes of heap memory that the slot numbers and the cached runs take now.
     pub(super) fn sblocks_bytes(&self) -> u64 {
         self.slots.measured_bytes() + self.cached.measured_bytes()
     }
 
-    /// Prefetches the memory that a command at `lba` will read.
+    /// Makes the processor prefetch memory that a command at `lba` will read. Does nothing if `lba` lies past the
+    /// capacity.
     pub(super) fn foresee(&self, lba: u64, coming: PrefetchHint) {
         let sblock = lba / self.shape.sblock_sectors;
         if sblock >= self.shape.sblocks() {
@@ -144,12 +149,12 @@ impl State {
         }
     }
 
-    /// Returns the section of an LBA.
+    /// Returns the number of the section that contains `lba`.
     pub(super) fn section_of(&self, lba: u64) -> usize {
         (lba / self.shape.section_sectors()) as usize
     }
 
-    /// Returns the section of an S-block.
+    /// Returns the number of the section to which an S-block belongs.
     pub(super) fn section_of_sblock(&self, sblock: u64) -> usize {
         (sblock / self.shape.native_sblocks) as usize
     }
@@ -159,18 +164,21 @@ impl State {
         sblock * self.shape.sblock_sectors
     }
 
-    /// Returns the position at which the slot that a stream is filling begins.
+    /// Returns the position at which the slot begins that a stream is filling: the newest slot of the section's S-block
+    /// buffer.
     pub(super) fn open_position(&self, section: usize) -> Position {
         Position(self.sections[section].sblock_ring.head().0 - self.shape.sblock_sectors)
     }
 
-    /// Returns whether the oldest slot of a section holds the copy in use of its S-block.
+    /// Returns whether the oldest slot of a section's S-block buffer holds the copy in use of its S-block. Returns
+    /// `false` if there are no slots.
     pub(super) fn oldest_slot_is_live(&self, section: usize) -> bool {
         let holds = |sblock: u64| sblock != DEAD && self.is_in_slot(sblock, section, 0);
         self.sections[section].slots.front().is_some_and(holds)
     }
 
-    /// Splits a run of LBAs at the bounds of S-blocks: calls `visit` with (S-block, first offset, sectors).
+    /// Splits the `sectors` from `lba` on at the bounds of S-blocks. Calls `visit(sblock, offset, sectors)` with each
+    /// part in order; `offset` is its first sector, counted within the S-block.
     pub(super) fn split(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(u64, u32, u32)) {
         let (mut next, end) = (lba.0, lba.0 + sectors.0);
         while next < end {
@@ -196,14 +204,18 @@ impl State {
         Some(EntryPiece { lba, sectors, position, live })
     }
 
-    /// Moves the tail of a section's cache buffer forward by `sectors`.
+    /// Frees `sectors` at the tail of a section's cache buffer, and removes their entries.
     pub(super) fn release_cache(&mut self, section: usize, sectors: u64) {
         let section = &mut self.sections[section];
         section.cache_ring.release(sectors);
         section.entries.release(sectors);
     }
 
-    /// Moves the tail of a section's S-block buffer forward by one slot.
+    /// Frees the oldest slot at the tail of a section's S-block buffer.
+    ///
+    /// # Panics
+    ///
+    /// If there are no slots.
     pub(super) fn release_slot(&mut self, section: usize) {
         let section = &mut self.sections[section];
         section.sblock_ring.release(self.shape.sblock_sectors);
@@ -211,11 +223,11 @@ impl State {
         section.oldest_slot = section.oldest_slot.wrapping_add(1);
     }
 
-    /// Changes the map as a record says.
+    /// Changes the map as the journal record `record` says.
     ///
     /// # Errors
     ///
-    /// If the record cannot follow the records before it; the error is the reason.
+    /// The record has impossible values or cannot follow the records before it. The error is a text with the reason.
     pub(super) fn apply(&mut self, record: Record) -> Result<(), &'static str> {
         match record {
             Record::Cached { lba, sectors, position, tail } => self.apply_cached(lba.0, sectors.0, position, tail),

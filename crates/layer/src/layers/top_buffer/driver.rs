@@ -38,14 +38,16 @@ const HEADER_SECTORS: u32 = 1;
 /// Most writes that share an append: their records fit in a header of one sector.
 const JOINED_MAX: usize = 32;
 
-/// Options of a buffer.
+/// The options of a write buffer in reserved top tracks, from the layer's parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BufferOptions {
-    /// Percentage of a ring's sectors, or of the map's runs, above which rings are written home in idle time.
+    /// Percentage (0 to 100) of a ring's sectors that are in use, or of the map's runs. Above it, buffered data are
+    /// written to their home places in idle time.
     pub clean_above_percent: u64,
-    /// Whether a full ring is cleaned for a host write. Otherwise that write is done in place, by read-modify-write.
+    /// Whether a host write that finds its ring full first writes the oldest buffered data home. If not, the host write
+    /// is made in place, by read-modify-write.
     pub cleans_when_full: bool,
-    /// Nanoseconds without requests before anything is written home.
+    /// Time without requests before buffered data are written home in the background, in nanoseconds.
     pub idle_after_ns: u64,
 }
 
@@ -57,7 +59,8 @@ struct Part {
     ring: u32,
 }
 
-/// A layer that buffers writes to bottom tracks.
+/// The layer of an interlaced disk that buffers writes to bottom tracks in reserved top tracks, and later writes them
+/// to their home places.
 pub struct WriteBuffer {
     host: Host,
     map: BufferMap,
@@ -73,7 +76,8 @@ pub struct WriteBuffer {
 }
 
 impl WriteBuffer {
-    /// Creates a layer over `host`, with an empty buffer.
+    /// Returns a layer whose buffer, described by `map`, is empty. `host` plans reads and writes in place, and has the
+    /// homes of all sectors and the backup log.
     pub fn new(host: Host, map: BufferMap, options: BufferOptions) -> WriteBuffer {
         let (moves, due, joinable) = (Moves::default(), BTreeSet::new(), Cell::new(None));
         WriteBuffer { host, map, moves, options, due, parts: Vec::new(), found: Vec::new(), joinable }

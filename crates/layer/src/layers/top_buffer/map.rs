@@ -31,21 +31,21 @@ const POSITION_MAX: u64 = 1 << POSITION_BITS;
 /// Most rings.
 const RINGS_MAX: u32 = 1 << (u64::BITS - 1 - POSITION_BITS);
 
-/// A buffered run.
+/// A run of logical sectors whose newest contents lie in a ring of reserved tracks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffered {
     /// First logical sector.
     pub lba: u64,
-    /// Length in sectors.
+    /// Number of sectors of the run.
     pub sectors: u32,
-    /// The ring that holds the run.
+    /// Index of the ring that holds the run.
     pub ring: u32,
-    /// Position of the first sector in the ring.
+    /// Position of the first sector: the number of sectors that were written to the ring before it.
     pub position: u64,
 }
 
 impl Buffered {
-    /// Returns the logical sector after the last of the run.
+    /// Returns the LBA one past the last logical sector of the run.
     pub fn end(&self) -> u64 {
         self.lba + self.sectors as u64
     }
@@ -73,36 +73,38 @@ impl From<MappedRun> for Buffered {
 /// interrupt.
 const RUNS_AT_ONCE: usize = 16;
 
-/// A move that writes home the buffered runs within a range of LBAs, all with homes on one track.
+/// A background move that writes the buffered runs within a range of LBAs to their home places, which lie on one track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WriteHome {
-    /// The first LBA.
+    /// The first LBA of the range.
     pub start: u64,
-    /// The LBA after the last.
+    /// The LBA one past the last one of the range.
     pub end: u64,
 }
 
-/// The map of a buffer, over data that are otherwise at home.
+/// The map of a write buffer: the runs of logical sectors that are buffered in rings of reserved tracks. All other
+/// sectors lie at their home places.
 #[derive(Clone, Debug)]
 pub struct BufferMap {
     /// The layer's name in the registry.
     name: &'static str,
-    /// Rings of reserved tracks, which hold the buffered sectors. A ring consists of several tracks.
+    /// The rings of reserved tracks, which hold the buffered sectors. A ring consists of one or several tracks.
     pub rings: Rings,
     runs: ExtentMap,
     /// Inverse map: the first LBA of the run at each place.
     places: PlaceMap,
     runs_max: u64,
-    /// Whether sectors of tops are buffered too.
+    /// Whether writes to top tracks are buffered too, not only those to bottom tracks.
     pub holds_tops: bool,
 }
 
 impl BufferMap {
-    /// Creates the map of an empty buffer.
+    /// Returns the map of an empty buffer in `rings`, for the layer called `name`. The buffer should hold at most
+    /// `runs_max` runs; [`BufferMap::runs_left`] tells the caller how many are left.
     ///
     /// # Panics
     ///
-    /// If there are more rings than a place can number.
+    /// If there are more than 2²¹ rings.
     pub fn new(name: &'static str, rings: Rings, runs_max: u64, holds_tops: bool) -> BufferMap {
         assert!(rings.count() <= RINGS_MAX, "{} rings", rings.count());
         let (runs, places) = (ExtentMap::new(), PlaceMap::default());
@@ -114,40 +116,47 @@ impl BufferMap {
         self.runs.iter().map(Buffered::from)
     }
 
-    /// Returns the number of runs that can still be added.
+    /// Returns the number of runs that can still be added until the map is full; 0 if it is full.
     pub fn runs_left(&self) -> u64 {
         self.runs_max.saturating_sub(self.runs.len() as u64)
     }
 
-    /// Returns whether more than `percent` of the runs that the map can hold are in use.
+    /// Returns whether the number of buffered runs is more than `percent` percent of the maximum.
     pub fn is_fuller_than(&self, percent: u64) -> bool {
         self.runs.len() as u64 * 100 > self.runs_max * percent
     }
 
-    /// Returns the number of sectors of a ring from its oldest data to its head.
+    /// Returns the number of sectors of a ring from its oldest buffered run to its head, dead sectors included; 0 if
+    /// the ring holds no buffered run.
     pub fn used(&self, ring: u32) -> u64 {
         let oldest = self.places.first_in(place(ring, 0, POSITION_MAX));
         oldest.map_or(0, |(oldest, _)| self.rings.head(ring) - (oldest.start.0 & (POSITION_MAX - 1)))
     }
 
-    /// Returns the run that was written to a ring first among those still buffered.
+    /// Returns the buffered run at the lowest position of a ring, that is, the one written first. Returns `None` if the
+    /// ring holds no buffered run.
     pub fn oldest(&self, ring: u32) -> Option<Buffered> {
         let (_, lba) = self.places.first_in(place(ring, 0, POSITION_MAX))?;
         self.runs.run_at(lba).map(Buffered::from)
     }
 
-    /// Returns the buffered parts of the LBAs from `start` up to `end`, in order.
+    /// Returns the buffered runs that overlap the LBAs from `start` up to, not including, `end`, clipped to that range,
+    /// in order of LBA.
     pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = Buffered> + '_ {
         self.runs.pieces(Lba(start), Sectors(end - start)).map(Buffered::from)
     }
 
-    /// Removes the LBAs from `start` up to `end` from the buffer.
+    /// Removes the LBAs from `start` up to, not including, `end` from the map. LBAs that are not buffered are ignored.
     pub fn remove(&mut self, start: u64, end: u64) {
         let places = &mut self.places;
         self.runs.remove(Lba(start), Sectors(end - start), |run| places.remove(Buffered::from(run).place()));
     }
 
-    /// Adds a run to the map, in place of the older runs of its LBAs, and moves the head of its ring past it.
+    /// Adds a run to the map, removes its LBAs from older runs, and moves the head of its ring past the run.
+    ///
+    /// # Panics
+    ///
+    /// If another run is buffered at one of the positions of `run`.
     pub fn insert(&mut self, run: Buffered) {
         let (place, places) = (run.place(), &mut self.places);
         self.runs.insert(Lba(run.lba), place.sectors, Mapped::At(place.start), |old| {
@@ -157,13 +166,13 @@ impl BufferMap {
         self.rings.advance(run.ring, run.position + run.sectors as u64);
     }
 
-    /// Returns the record that a run is buffered.
+    /// Returns the journal record which says that `run` is buffered.
     pub fn buffered_note(&self, run: &Buffered) -> Note {
         Record::Buffered { lba: Lba(run.lba), sectors: run.sectors, ring: run.ring, position: run.position }.encode()
     }
 
-    /// Returns the run of a track at home, with its first LBA and the LBA after its last. Returns `None` if the track
-    /// is set aside.
+    /// Returns the run of logical sectors that have their homes on the track with the number `track`, then its first
+    /// LBA and the LBA one past its last. Returns `None` if the track is set aside or does not exist.
     pub fn lbas_of(home: &Home, track: u32) -> Option<(TrackRun, u64, u64)> {
         let (track, surface) = home.track_at(track);
         let place = home.track(track, surface)?;
@@ -171,11 +180,9 @@ impl BufferMap {
         Some((run, run.lba.0, run.end().0))
     }
 
-    /// Returns the move that writes `run` to its home: the place of its sectors without a buffer.
-    ///
-    /// The move includes the other buffered runs with homes on that track. If the track has more than `RUNS_AT_ONCE`
-    /// such runs, the move includes `run` and the next ones in order of LBA, or the last `RUNS_AT_ONCE` of the track.
-    /// Returns `None` if that track is set aside.
+    /// Returns the move that writes the buffered run `run` to its home place. The move includes the other buffered runs
+    /// with homes on that track, but at most 16 runs: `run` and the next ones in order of LBA, or the last 16 of the
+    /// track. Returns `None` if that track is set aside.
     pub fn write_home_with(&self, home: &Home, run: &Buffered) -> Option<WriteHome> {
         let (_, start, end) = BufferMap::lbas_of(home, BufferMap::track_of(home, Lba(run.lba)))?;
         let starts: Vec<u64> = self.within(start, end).map(|run| run.lba).collect();
@@ -185,7 +192,7 @@ impl BufferMap {
         Some(WriteHome { start, end })
     }
 
-    /// Returns the number of the track on which `lba` is at home.
+    /// Returns the number of the track on which `lba` has its home, as [`Home::track_index`] counts.
     pub fn track_of(home: &Home, lba: Lba) -> u32 {
         let place = home.locate(home.pba(lba));
         home.track_index(place.radial_track, place.surface)
@@ -211,7 +218,7 @@ impl BufferMap {
         (lba < around.end().0).then(|| around.part(Lba(from), next))
     }
 
-    /// Returns the place of a buffered run.
+    /// Returns the run of physical sectors of a reserved track at which a buffered run lies.
     #[inline]
     pub fn place(&self, run: &Buffered) -> TrackRun {
         self.rings.run(run.ring, run.position, run.sectors, Lba(run.lba))
@@ -240,7 +247,8 @@ impl BufferMap {
         })?
     }
 
-    /// Returns the number of a violated invariant and a description, or `None` if all invariants hold.
+    /// Checks the invariants in the header comment of this file. Returns the number of the first broken invariant and a
+    /// description, or `None` if all hold.
     pub fn broken_invariant(&self, home: &Home) -> Option<(u32, String)> {
         let mut end_before = 0;
         for run in self.iter() {

@@ -34,7 +34,8 @@ use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 
-/// Entry of the `top-buffer` layer in the registry.
+/// Description of the layer `top-buffer` for the registry: on an interlaced disk, writes to bottom tracks are buffered
+/// in reserved top tracks of their group, and later written to their home together.
 pub const INFO: LayerInfo = LayerInfo {
     name: "top-buffer",
     summary: "interlaced disk: writes to bottoms are buffered in reserved tops of their group, and written home together",
@@ -75,7 +76,8 @@ const RINGS_OF_GROUPS: ParameterInfo = ParameterInfo {
     help: "rings into which the buffer is divided over the radius, at most one for each track group",
 };
 
-/// Parameter: most runs in the map.
+/// The parameter `buffer_runs`: the maximum number of buffered runs in the map; 0 means one for each 4 KiB of the
+/// buffer.
 pub(super) const BUFFER_RUNS: ParameterInfo = ParameterInfo {
     key: "buffer_runs",
     kind: ParameterKind::Count,
@@ -83,7 +85,8 @@ pub(super) const BUFFER_RUNS: ParameterInfo = ParameterInfo {
     help: "buffered runs that the map can hold; 0: one for each 4 KiB of the buffer",
 };
 
-/// Parameter: fill level above which buffered runs are written home in idle time.
+/// The parameter `clean_above`: the share of a ring, or of the map's runs, above which buffered runs are written to
+/// their home places in idle time.
 pub(super) const CLEAN_ABOVE: ParameterInfo = ParameterInfo {
     key: "clean_above",
     kind: ParameterKind::Share,
@@ -91,7 +94,7 @@ pub(super) const CLEAN_ABOVE: ParameterInfo = ParameterInfo {
     help: "share of a ring, or of the map, above which buffered runs are written home in idle time",
 };
 
-/// Parameter: whether writes to tops are buffered too.
+/// The parameter `tops`: whether writes to top tracks are buffered too.
 pub(super) const TOPS: ParameterInfo = ParameterInfo {
     key: "tops",
     kind: ParameterKind::Switch,
@@ -99,7 +102,7 @@ pub(super) const TOPS: ParameterInfo = ParameterInfo {
     help: "whether writes to tops are buffered as well, so that all writes follow each other",
 };
 
-/// Parameter: handling of a write for which the buffer has no room.
+/// The parameter `full`: the handling of a write for which the buffer has no room.
 pub(super) const FULL: ParameterInfo = ParameterInfo {
     key: "full",
     kind: ParameterKind::Choice(&["clean", "through"]),
@@ -107,7 +110,11 @@ pub(super) const FULL: ParameterInfo = ParameterInfo {
     help: "a write that finds no room: clean writes the oldest home first; through writes in place, as imr-rmw does",
 };
 
-/// Builds a layer called `name` from the parameters above.
+/// Builds a write-buffer layer called `name` from the disk and the parameters of `context`.
+///
+/// # Errors
+///
+/// A value is not possible, the disk has no interlaced tracks, or there is no room for the backup regions or the rings.
 pub(super) fn build(context: &Context, name: &'static str) -> Result<Box<dyn Layer>, ConfigError> {
     let (disk, parameters) = (&context.disk, &context.parameters);
     let mut planner = Planner::new(disk)?;

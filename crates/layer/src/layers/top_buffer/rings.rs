@@ -39,18 +39,20 @@ struct Ring {
     head: u64,
 }
 
-/// Consecutive sectors of a ring that lie on one reserved track.
+/// A run of consecutive sectors of a ring that lie on one reserved track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slice {
-    /// Position of the first sector in the ring.
+    /// Position of the first sector: the number of sectors of the ring that were written before it, since the ring was
+    /// made.
     pub position: u64,
-    /// Length in sectors.
+    /// Number of sectors of the run.
     pub sectors: u32,
-    /// First physical sector.
+    /// Physical sector at `position`.
     pub pba: Pba,
 }
 
-/// All rings of the drive.
+/// All rings (circular buffers) of reserved top tracks of a drive. A position in a ring is the number of sectors that
+/// were written to the ring before it, and never decreases; its place is the position modulo the length of the ring.
 #[derive(Clone, Debug)]
 pub struct Rings {
     rings: Vec<Ring>,
@@ -63,12 +65,13 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// Divides the track groups into `count` stretches and reserves `share_millionths` of the tops of each. There are
-    /// at most as many rings as groups.
+    /// Divides the track groups of the disk into `count` stretches, at least 1 and at most one for each group, and
+    /// reserves tracks for a ring in each stretch: `share_millionths` millionths of its top tracks, but at least one. A
+    /// stretch without a free top track has no ring of its own, and uses the ring before it.
     ///
     /// # Errors
     ///
-    /// If no top track is free.
+    /// No top track is free in any stretch.
     pub fn set_aside(planner: &mut Planner<'_>, count: u64, share_millionths: u64) -> Result<Rings, ConfigError> {
         let groups: Vec<Group> = groups(planner.disk()).collect();
         let count = count.clamp(1, groups.len() as u64);
@@ -98,34 +101,36 @@ impl Rings {
         self.rings.len() as u32
     }
 
-    /// Returns the ring for data whose home is at `pba`.
+    /// Returns the index of the ring that buffers data whose home is the physical sector `pba`.
     #[inline]
     pub fn ring_of(&self, pba: Pba) -> u32 {
         self.stretches.before(pba.0) as u32 - 1
     }
 
-    /// Returns the number of sectors of a ring.
+    /// Returns the number of sectors of the reserved tracks of a ring.
     pub fn sectors(&self, ring: u32) -> u64 {
         self.rings[ring as usize].sectors
     }
 
-    /// Returns the number of sectors of all rings together.
+    /// Returns the total number of sectors of the reserved tracks of all rings.
     pub fn sectors_of_all(&self) -> u64 {
         self.rings.iter().map(|ring| ring.sectors).sum()
     }
 
-    /// Returns the position of the next append to a ring.
+    /// Returns the position at which the next data are appended to a ring: the head.
     pub fn head(&self, ring: u32) -> u64 {
         self.rings[ring as usize].head
     }
 
-    /// Moves the head of a ring to `head`, unless it is already further: all positions before `head` are written.
+    /// Moves the head of a ring to the position `head`, because all positions before it are written. Has no effect if
+    /// the head is there or further already.
     pub fn advance(&mut self, ring: u32, head: u64) {
         let ring = &mut self.rings[ring as usize];
         ring.head = ring.head.max(head);
     }
 
-    /// Calls `each` with the tracks of a ring, of which the latest `used` sectors are in use.
+    /// Calls `each` with every reserved track of a ring, as a cache. The last `used` sectors before the ring's head are
+    /// in use.
     pub fn caches(&self, ring: u32, used: u64, each: &mut dyn FnMut(Cache)) {
         let Ring { tracks, sectors, head } = self.rings[ring as usize];
         // The sectors in use begin at `tail`, counted from the start of the ring, and may wrap at its end.
@@ -145,14 +150,16 @@ impl Rings {
         }
     }
 
-    /// Returns the slice that begins at `position`, at most `sectors` long, and ends on the same track.
+    /// Returns the sectors of a ring from `position` on, as far as they lie on one track: `sectors` of them, or fewer
+    /// if the track ends before.
     pub fn slice(&self, ring: u32, position: u64, sectors: u32) -> Slice {
         let (reserved, sector) = self.locate(ring, position);
         let sectors = sectors.min(reserved.track.sectors - sector);
         Slice { position, sectors, pba: reserved.track.start + Sectors(sector as u64) }
     }
 
-    /// Returns the run of `sectors` logical sectors from `lba` on that lie at `position`, all on one track.
+    /// Returns the run of `sectors` logical sectors from `lba` on, if they lie in the ring from `position` on. The
+    /// caller ensures that they lie on one track.
     #[inline]
     pub fn run(&self, ring: u32, position: u64, sectors: u32, lba: Lba) -> TrackRun {
         let (reserved, sector) = self.locate(ring, position);
@@ -168,8 +175,9 @@ impl Rings {
         (reserved, (place - reserved.first) as u32)
     }
 
-    /// Returns the ring of a reserved track, and the latest position before the head that lies at sector `sector` of
-    /// the track. Returns `None` if the track is not reserved, or if its ring has not reached that sector yet.
+    /// Returns the index of the ring to which `track` belongs, and the latest written position that lies at the sector
+    /// `sector` of the track, counted from 0. Returns `None` if the track is not reserved, or if that sector was never
+    /// written.
     #[inline]
     pub fn position_at(&self, track: &Track, sector: u32) -> Option<(u32, u64)> {
         let index = self.by_pba.binary_search_by_key(&track.start, |&index| self.tracks[index as usize].track.start);
@@ -182,7 +190,7 @@ impl Rings {
         Some((reserved.ring, position))
     }
 
-    /// Returns the heap bytes of the tables.
+    /// Returns the bytes of heap memory that the tables take now.
     pub fn measured_bytes(&self) -> u64 {
         let rings = self.rings.capacity() * size_of::<Ring>() + self.tracks.capacity() * size_of::<Reserved>();
         self.stretches.measured_bytes() + (rings + self.by_pba.capacity() * size_of::<u32>()) as u64

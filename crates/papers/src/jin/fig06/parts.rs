@@ -51,16 +51,16 @@ enum Metadata {
     Nowhere,
 }
 
-/// Measurements of a phase on one part.
+/// Measurements of one phase of a load on one part of a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Measured {
-    /// Number of operations of the file system.
+    /// Number of operations of the file system in the phase.
     pub operations: u64,
-    /// Number of bytes read and written.
+    /// Number of bytes read and written in the phase.
     pub bytes: u64,
-    /// Duration in device time, in ns.
+    /// Duration of the phase in device time, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Mean latency of an operation in ns, or `None` if it was not measured in device time.
+    /// Mean latency of an operation in device time, in nanoseconds; `None` if it was not measured.
     pub latency_ns: Option<u64>,
 }
 

@@ -26,14 +26,14 @@ const BYTES: u64 = BLOCK_BYTES as u64;
 /// Number of checksums in a block of the table of checksums.
 const CHECKSUMS: u64 = 1020;
 
-/// Space on the flash that the metadata use, in bytes.
+/// Space on the flash that the metadata of the file system use, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OnFlash {
-    /// Size of both checkpoints.
+    /// Size of both checkpoints together, in bytes.
     pub checkpoints: u64,
-    /// Size of the part of the log that a replay needs.
+    /// Size of the part of the log that a mount replays, in bytes.
     pub log: u64,
-    /// Size of the checksums of the existing data.
+    /// Size of the checksums of all stored data, live and dead, in bytes, rounded up to whole blocks.
     pub checksums: u64,
 }
 

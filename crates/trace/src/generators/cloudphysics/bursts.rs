@@ -14,9 +14,11 @@ pub(super) const GROUPS: usize = 55;
 /// Burst lengths and pause lengths of a trace.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// Mean number of requests in a burst, by group.
+    /// Number of requests in a burst: the mean of each group, in ascending order. The groups divide all bursts of the
+    /// trace by length; [`weight`] gives their shares.
     pub burst_requests: [f64; GROUPS],
-    /// Mean pause from the last request of a burst to the first of the next, in microseconds, by group.
+    /// Pause from the last request of a burst to the first of the next, in microseconds: the mean of each group, in
+    /// ascending order. The groups divide all pauses of the trace by length; [`weight`] gives their shares.
     pub pause_us: [f64; GROUPS],
 }
 

@@ -3,17 +3,19 @@
 
 use super::pace::Arrivals;
 
-/// The choices. Their defaults make the built-in workloads; other values serve to measure the influence of a choice.
+/// Parameters of a stand-in for a CloudPhysics trace that the published statistics leave open. The built-in workloads
+/// use the defaults; other values serve to measure the influence of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Choices {
-    /// Source of the lengths of bursts and pauses.
+    /// Source of the lengths of bursts, in requests, and of the pauses between bursts.
     pub arrivals: Arrivals,
-    /// Number of days over which all requests are spread. The traces last seven.
+    /// Number of days of simulated time over which all requests are spread; 7 by default, as long as the traces last.
     pub days: u32,
-    /// Whether the used pages are contiguous, so that as few tracks as possible are written. Otherwise the used pages
-    /// are spread over the disk as the machine's range and number of pages imply.
+    /// Whether the pages used are contiguous, so that as few 2 MiB tracks as possible are written. By default, they are
+    /// spread over the disk with the density that the machine's address range and number of pages imply.
     pub is_dense: bool,
-    /// Whether hot tracks stay hot to the end. Otherwise they change from day to day, as in Hajkazemi 2019 fig. 5.
+    /// Whether the most written tracks are the same throughout. By default, they change from day to day, as in
+    /// Hajkazemi 2019 fig. 5.
     pub is_steady: bool,
 }
 

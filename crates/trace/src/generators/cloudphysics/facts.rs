@@ -15,33 +15,36 @@
 /// The published facts about a machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
-    /// Name of the stand-in; the part after the dash is the paper's name for the machine.
+    /// Name of the built-in workload that stands in for the machine's trace. The part after the dash is the paper's
+    /// name for the machine.
     pub name: &'static str,
-    /// The machine's counts in words, and the paper's statements about it.
+    /// One line for lists: the machine's counts, and the paper's statements about it.
     pub summary: &'static str,
     pub reads: u64,
     pub writes: u64,
     pub read_bytes: u64,
     pub write_bytes: u64,
-    /// Number of reads that begin where their predecessor ended.
+    /// Number of reads in the trace that begin where the previous request ended.
     pub read_sequential: u64,
-    /// Number of writes that begin where their predecessor ended.
+    /// Number of writes in the trace that begin where the previous request ended.
     pub write_sequential: u64,
-    /// Bytes from the first to the last byte touched.
+    /// Length in bytes of the address range that the requests of the trace touch. The stand-in places the range at
+    /// address 0.
     pub range_bytes: u64,
-    /// Distinct pages of 4 KiB read, in bytes.
+    /// Number of distinct 4 KiB pages read, times 4096 bytes.
     pub read_set_bytes: u64,
-    /// Distinct pages of 4 KiB written, in bytes.
+    /// Number of distinct 4 KiB pages written, times 4096 bytes.
     pub write_set_bytes: u64,
-    /// Distinct pages of 4 KiB read, written, or both, in bytes.
+    /// Number of distinct 4 KiB pages read or written, times 4096 bytes.
     pub either_set_bytes: u64,
-    /// Bytes of the pages that writes touch, minus the bytes written.
+    /// Bytes of the 4 KiB pages that each write touches, summed over all writes, minus the bytes written.
     pub unaligned_bytes: u64,
-    /// Percentiles 5, 50 and 95 of the write size.
+    /// Percentiles 5, 50 and 95 of the sizes of writes, in bytes.
     pub write_size_bytes: [u64; 3],
-    /// Percentiles 50 and 95 of the read size.
+    /// Percentiles 50 and 95 of the sizes of reads, in bytes.
     pub read_size_bytes: [u64; 2],
-    /// Number of writes to a page: percentiles 50, 75, 90 and 95 over the pages, and the maximum.
+    /// Number of times that a 4 KiB page is written: percentiles 50, 75, 90 and 95 over the written pages, and the
+    /// maximum.
     pub page_writes: [u64; 5],
     pub told: Told,
 }
@@ -49,9 +52,9 @@ pub(super) struct Machine {
 /// The paper's statements about the positions of a machine's writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Told {
-    /// Number of the hottest tracks, and their share of the writes; `None` if the paper gives none.
+    /// Number of the most written tracks, and their share of the writes; `None` if the paper does not say.
     pub hot: Option<HotTracks>,
-    /// Whether hot tracks have hot neighbours.
+    /// Whether the paper says that tracks beside much-written tracks are much written too.
     pub has_hot_neighbours: bool,
 }
 

@@ -22,25 +22,26 @@ const GAP_NS: [f64; 2] = [100e3, 450e3];
 /// Minimum gap in nanoseconds before a request that begins a burst.
 pub(super) const PAUSE_NS_MIN: f64 = 10e6;
 
-/// Source of the lengths of bursts and pauses.
+/// Source of the lengths of bursts, in requests, and of the pauses between bursts. Pauses are scaled so that all
+/// requests take [`Choices::days`](super::Choices::days).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Arrivals {
-    /// Trace of a virtual machine from the CloudPhysics collection, `cloudPhysicsIO.vscsi`.
+    /// Distributions measured in a trace of one virtual machine of the CloudPhysics collection, `cloudPhysicsIO.vscsi`.
     #[default]
     CloudPhysics,
-    /// blkreplay's trace of a MySQL server.
+    /// Distributions measured in blkreplay's trace of a MySQL server.
     Mysql,
-    /// blkreplay's trace of an SQL Server.
+    /// Distributions measured in blkreplay's trace of a Microsoft SQL Server.
     Mssql,
-    /// A Poisson process instead of a trace, with the machine's mean rate.
+    /// No trace: a Poisson process with the machine's mean rate of requests.
     Poisson,
 }
 
 impl Arrivals {
-    /// All sources of arrivals.
+    /// All variants, in the order of their declaration.
     pub const ALL: [Arrivals; 4] = [Arrivals::CloudPhysics, Arrivals::Mysql, Arrivals::Mssql, Arrivals::Poisson];
 
-    /// Returns the name of the source in results and documents.
+    /// Returns the name of the variant in results and documents, such as `mysql`.
     pub fn name(self) -> &'static str {
         match self {
             Arrivals::CloudPhysics => "cloudphysics",

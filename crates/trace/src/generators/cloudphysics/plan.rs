@@ -54,15 +54,15 @@ pub(super) struct Area {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Kind {
     pub direction: Direction,
-    /// Sectors of a request.
+    /// Length of each request in sectors of 512 bytes.
     pub sectors: u64,
-    /// Number of requests in a run.
+    /// Number of consecutive requests in a run; each begins where the previous one ends.
     pub run_requests: u64,
-    /// Number of runs.
+    /// Number of runs of this kind in the whole workload.
     pub runs: u64,
-    /// Pages of a slot, which holds one run.
+    /// Length in 4 KiB pages of a slot, the space that one run occupies.
     pub slot_pages: u64,
-    /// Share of the slots that are not aligned to pages.
+    /// Fraction of the slots whose runs do not begin at a multiple of 4 KiB.
     pub unaligned_share: f64,
     pub area: Area,
 }
@@ -71,7 +71,7 @@ pub(super) struct Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub kinds: Vec<Kind>,
-    /// Number of cells of the disk. `used_cells` is the number of cells in use.
+    /// Number of cells, ranges of equal length, into which the disk is divided. `used_cells` of them are accessed.
     pub cells: u64,
     pub used_cells: u64,
     pub cell_pages: u64,

@@ -18,14 +18,14 @@ pub(super) const TIERS: usize = 6;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tier {
     pub pages: f64,
-    /// Number of writes to each page of the tier.
+    /// Number of times that each page of this tier is written.
     pub writes_each: f64,
 }
 
 /// The tiers of a machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tiers {
-    /// The tiers from cold to hot.
+    /// The tiers, from the pages written least often to those written most often.
     pub tiers: [Tier; TIERS],
 }
 

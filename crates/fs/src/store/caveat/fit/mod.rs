@@ -11,18 +11,18 @@ mod worst;
 use super::free_list::FreeList;
 use crate::block_run::BlockRun;
 
-/// An allocation algorithm.
+/// Allocation algorithm: chooses the free run for a file.
 pub trait Fit {
-    /// Returns a free run of at least `need` blocks, of which the caller takes the first `need`. The run may begin
-    /// within a free run. `last` is the block behind the last allocation; `head` returns the position of the disk's
-    /// head.
+    /// Returns a free run of at least `need` blocks, of which the caller takes the first `need`; `None` if no free run
+    /// is long enough. The returned run may begin within a free run. `last` is the block after the last allocation's
+    /// data, and `head` returns the block after the last read or write of the disk.
     fn choose(&mut self, free: &FreeList, need: u64, last: u64, head: &dyn Fn() -> u64) -> Option<BlockRun>;
 }
 
-/// Name of an algorithm, its description, and its constructor.
+/// Name of an allocation algorithm, its description for users, and its constructor.
 pub type Known = (&'static str, &'static str, fn() -> Box<dyn Fit>);
 
-/// All algorithms.
+/// All allocation algorithms.
 pub const ALL: &[Known] = &[
     ("best", "the smallest run that is long enough", || Box::new(best::Best)),
     ("worst", "the longest run of the class that the size selects", || Box::new(worst::Worst)),
@@ -31,7 +31,10 @@ pub const ALL: &[Known] = &[
     ("last-accessed", "the next run behind the head of the disk", || Box::new(last_accessed::LastAccessed)),
 ];
 
-/// Returns the algorithm called `name`.
+/// Returns the allocation algorithm called `name`.
+///
+/// # Errors
+/// There is no such algorithm. The error is a message for the user that lists the known names.
 pub fn named(name: &str) -> Result<Box<dyn Fit>, String> {
     let found = ALL.iter().find(|(known, ..)| *known == name);
     let known: Vec<&str> = ALL.iter().map(|(known, ..)| *known).collect();
