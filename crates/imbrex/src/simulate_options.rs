@@ -68,8 +68,7 @@ const OPTIONS: &[Settable] = &[
     }),
     ("action", "one letter: Q, D or C", |asked, word| {
         let mut letters = word.chars();
-        asked.workload.trace.action = letters.next().filter(|_| letters.as_str().is_empty());
-        asked.workload.trace.action.map(drop)
+        set(&mut asked.workload.trace.action, letters.next().filter(|_| letters.as_str().is_empty()).map(Some))
     }),
     ("read-flag", "0 or 1", |asked, word| {
         asked.workload.trace.read_flag = Some(word.parse().ok().filter(|&flag| flag <= 1)?);

@@ -178,6 +178,16 @@ pub fn remarks(drives: &[DriveResult]) -> Vec<String> {
         if drive.paper_safety {
             lines.push(format!("{}: safety=paper: a power cut could lose data in these steps", drive.drive));
         }
+        let before = &drive.latency_ns.before_queue;
+        if before.mean > drive.latency_ns.all.mean {
+            lines.push(format!(
+                "{}: a full queue delayed requests against the times of the workload by {} on average and {} at p99; no latency \
+                 includes this delay",
+                drive.drive,
+                human::duration_ns(before.mean),
+                human::duration_ns(before.p99)
+            ));
+        }
         let windows = &drive.windows;
         if windows.stalled > 0 && drive.longest_stall_ns > windows.width_ns {
             lines.push(format!(

@@ -136,7 +136,7 @@ impl Verdict {
     }
 
     /// Adds a property that is not a lower bound to the verdict, as the last one. Replaces an earlier property of that
-    /// name.
+    /// name. If the rotation was looked for and not found, the confidence is at most medium.
     pub fn conclude(
         &mut self,
         name: &'static str,
@@ -147,11 +147,14 @@ impl Verdict {
         evidence: &[&'static str],
     ) {
         let evidence = evidence.to_vec();
+        // Every other test compares times with the rotation. Without it, the comparison may mislead.
+        let lacks_rotation = self.property("rotation").is_some_and(|rotation| rotation.value == Value::CannotTell);
+        let confidence = if lacks_rotation { confidence.min(Confidence::Medium) } else { confidence };
         self.properties.retain(|property| property.name != name);
         self.properties.push(Property { name, value, unit, confidence, at_least: false, because, evidence });
     }
 
-    /// Adds a property with high confidence to the verdict, as the last one: an exact number, or a lower bound if
+    /// Adds a property with high confidence to the verdict (medium if no rotation was found), as the last one: an exact number, or a lower bound if
     /// `at_least`. Replaces an earlier property of that name.
     pub fn conclude_bound(
         &mut self,

@@ -23,7 +23,9 @@ pub struct Summary {
     pub seed: u64,
     /// The workload, with the counts of its requests.
     pub workload: WorkloadSummary,
-    /// Results of each drive, in the order given. The baseline is at its given position, or last if it was added.
+    /// Results of each drive, in the order given, then those of the baselines that the program added. It adds the
+    /// baseline that the user named, or else a conventional drive for each geometry that has none among the given
+    /// drives.
     pub drives: Vec<DriveResult>,
     /// Notices that the program also printed as messages, such as decisions of the trace reader.
     #[serde(default)]

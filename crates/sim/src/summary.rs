@@ -8,14 +8,15 @@ use crate::metrics::latency::LatencyHistogram;
 use crate::metrics::windows::Window;
 use crate::results::{CleaningSummary, DriveResult, LatencyByOperation, ServiceTime, WindowSummary};
 
-/// The histograms and series of a run, for the charts. Their size is bounded, however long the run is.
+/// The histograms and series of a run since measuring began, that is, after the warm-up, for the charts. Their size is
+/// bounded, however long the run is. A latency is the time from entry into the queue to completion.
 #[derive(Clone, Debug)]
 pub struct DriveSeries {
-    /// Latencies of reads.
+    /// Latencies of the reads that completed since measuring began.
     pub reads: LatencyHistogram,
-    /// Latencies of writes.
+    /// Latencies of the writes that completed since measuring began.
     pub writes: LatencyHistogram,
-    /// Latencies of all requests, flushes and trims included.
+    /// Latencies of all requests that completed since measuring began, flushes and trims included.
     pub all: LatencyHistogram,
     /// Completions over time since measuring began; each point is `window_ns` wide.
     pub windows: Vec<Window>,

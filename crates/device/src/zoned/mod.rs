@@ -170,8 +170,11 @@ pub trait ZonedDevice: Send {
     /// The position lies ahead of the pointer, or the drive cannot set the pointer to it; otherwise like those of
     /// [`ZonedDevice::reset`].
     fn set_pointer(&mut self, index: u32, to: Sectors) -> Result<(), DeviceError> {
-        let pointer = self.zone(index)?.pointer;
-        if to == pointer {
+        let Zone { pointer, condition, .. } = self.zone(index)?;
+        if matches!(condition, Condition::Conventional | Condition::ReadOnly | Condition::Offline) {
+            // Refused, like the reset of such a zone.
+            self.reset(index)
+        } else if to == pointer {
             Ok(())
         } else if to == Sectors::ZERO {
             self.reset(index)

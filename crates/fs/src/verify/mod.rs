@@ -51,8 +51,9 @@ pub fn toys() -> Vec<Toy> {
     ]
 }
 
-/// Returns two configurations, a single drive and an array, each with its metadata on two devices. Either copy of the
-/// metadata may be lost or altered, in addition to the harm that the parity must tolerate.
+/// Returns two configurations, a single drive and an array, each with its metadata on two devices. The list of harms is
+/// that of the configuration, extended by three for each copy of the metadata: it is lost, it is altered, or a write to
+/// it is lost. Each examined state suffers one of these harms.
 pub fn mirrored() -> Vec<Toy> {
     let (toys, arrays) = (toys(), arrays());
     vec![on_two(&toys[0]), on_two(&arrays[2])]

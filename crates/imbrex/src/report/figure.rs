@@ -73,8 +73,9 @@ impl Figure {
                 let _ = write!(
                     html,
                     "<input type=\"radio\" class=\"tab\" name=\"{0}-tab\" id=\"{0}-tab-{index}\"{checked}>\
-                     <label for=\"{0}-tab-{index}\">{name}</label>",
-                    self.id
+                     <label for=\"{0}-tab-{index}\">{1}</label>",
+                    self.id,
+                    escape(name)
                 );
             }
         }

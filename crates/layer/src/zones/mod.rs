@@ -499,7 +499,8 @@ impl Zones {
     pub fn mend(&mut self, index: u32, plan: &mut Plan) -> Result<(), ZoneError> {
         let state = self.state(index)?;
         if matches!(state.condition, Condition::ReadOnly | Condition::Offline) {
-            self.set(index, self.condition_at(index, state.written));
+            let condition = if state.is_finished { Condition::Full } else { self.condition_at(index, state.written) };
+            self.set(index, condition);
             self.moved.insert(index);
             self.note_moved(plan);
         }

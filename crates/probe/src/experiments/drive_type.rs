@@ -189,6 +189,12 @@ fn conclude_moved(bench: &mut Bench<'_>, wide: &Look) -> Result<(), TargetError>
     let moved = wide.moved.iter().filter(|moved| **moved).count();
     let because = format!("{moved} of {} blocks lie elsewhere once they were written", wide.moved.len());
     let evidence = [wide.name];
+    if bench.verdict.number("rotation").is_none() {
+        // Times that vary by more than a part of a rotation look like moved blocks.
+        let because = format!("{because}, as far as times show that vary too much to show the platter turn");
+        bench.verdict.conclude("type", Value::CannotTell, "", Confidence::Low, because, &evidence);
+        return Ok(());
+    }
     bench.verdict.conclude("type", Value::Word("shingled"), "", Confidence::High, because.clone(), &evidence);
     for bytes in NARROWER_BYTES {
         let look = look_at(bench, NARROWER, 0, bytes, WRITES / 2)?;

@@ -2,10 +2,12 @@
 //! in a hundred by up to 100 ms, one after the other like a busy host, while the platter turns on. Also targets that
 //! are no disks: files, page caches, fixed delays.
 
-use imbrex_probe::{About, Direction, Done, Next, Operation, Simulated, Target, TargetError, Timed};
+use imbrex_probe::{
+    About, Direction, Done, Next, Operation, ProbeOptions, Simulated, Target, TargetError, Timed, probe,
+};
 
 use crate::support::noisy::{Lcg, Noise, Noisy};
-use crate::support::{Size, build, draw, faults, probed};
+use crate::support::{Size, answers, build, draw, draw_with, faults, probed};
 
 /// Up to 5 % longer, and one in a hundred delayed by up to 100 ms.
 const HARSH: Noise = Noise { share: 0.05, held: 0.01, held_ns: 1e8, late_ns: 0.0 };
@@ -20,6 +22,32 @@ fn drives_are_read_right_through_noise() {
         let faults = faults(&drawn.truth, &probed(&mut target));
         if !faults.is_empty() {
             wrong.push(format!("seed {seed}, {}:\n  {}\n", drawn.truth.kind, faults.join("\n  ")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.concat());
+}
+
+/// Up to 50 % longer, and one in ten delayed by up to 30 ms: the platter cannot be seen to turn.
+const SEVERE: Noise = Noise { share: 0.5, held: 0.1, held_ns: 3e7, late_ns: 0.0 };
+
+#[test]
+fn severe_noise_gives_no_wrong_type_with_high_confidence() {
+    let mut wrong = Vec::new();
+    for layer in ["conventional", "set-associative", "media-cache", "fully-associative", "imr-rmw", "track-flip"] {
+        for seed in 1..=5 {
+            let drawn = draw_with(layer, seed, Size::Small);
+            let mut target = Noisy::new(Simulated::new(build(&drawn.text)), SEVERE, seed);
+            let only = vec!["type".to_string()];
+            let mut options =
+                ProbeOptions { may_write: true, only, budget_ns: u64::MAX, seed, progress: &mut |_| true };
+            let verdict = probe(&mut target, &mut options);
+            let answers = answers(&drawn.truth, &verdict);
+            let sure_and_wrong = answers.iter().filter(|answer| answer.is_sure && !answer.is_right);
+            wrong.extend(sure_and_wrong.map(|answer| format!("{layer}, seed {seed}: {}\n", answer.text)));
+            let is_shingled = verdict.word("type") == Some("shingled");
+            if is_shingled && drawn.truth.kind != "shingled" {
+                wrong.push(format!("{layer}, seed {seed} is called shingled: {:?}\n", verdict.property("type")));
+            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.concat());

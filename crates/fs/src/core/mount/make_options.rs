@@ -33,7 +33,8 @@ pub struct MakeOptions {
     pub metadata_blocks: Option<u64>,
     /// Whether to make the file system even if a device holds a file system of Imbrex already.
     pub overwrite: bool,
-    /// Number of parity columns of the array, 0 to 3: so many drives can be lost without loss of data.
+    /// Number of parity columns of the array, 0 to 3: so many drives can be lost without loss of data. It must be less
+    /// than the number of drives, so 0 for a single drive.
     pub parity: u8,
     /// Size of the hot zone in blocks of 4 KiB; 0 for none. Only store `log` has a hot zone.
     pub hot_blocks: u64,

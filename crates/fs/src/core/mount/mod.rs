@@ -91,7 +91,8 @@ pub struct Mounted {
     pub lost_from: Option<u64>,
     /// Missing drives of the array, as text with number and UUID. The array works without them.
     pub missing: Vec<String>,
-    /// Names of given devices that once belonged to the file system and were replaced. None of their data are read.
+    /// Names of given devices that once belonged to the file system, as drives or with a copy of the metadata, and were
+    /// replaced. Only their superblocks are read. Always empty if the store is not `log`.
     pub stale: Vec<String>,
     /// Missing copies of the metadata, as text with number and UUID.
     pub missing_copies: Vec<String>,

@@ -38,7 +38,8 @@ pub(super) struct BandZone {
     /// The home of each logical band: the number of the physical band that holds its data, except for logged and
     /// trimmed runs.
     pub homes: Vec<u32>,
-    /// The runs of each logical band that are trimmed, or whose newest contents lie in a log band.
+    /// For each logical band, its runs that are trimmed or whose newest contents lie in a log band. Of its other
+    /// sectors, those that an open stream has written lie in the band of the stream, and the rest at home.
     pub runs: Vec<RunList>,
     /// The numbers of the free bands, in the order in which they are taken.
     pub free: VecDeque<u32>,
