@@ -25,8 +25,9 @@ pub struct Waiting {
     last_end: SimTime,
     /// Number of the first window that is not counted as busy yet.
     next_busy: u64,
-    /// Number of the first window in which no request has completed yet.
+    /// Number of the first window in which no request has completed yet, and the start of that window.
     next_completing: u64,
+    next_completing_at: SimTime,
     /// Time since which the queue has been full, if it is.
     full_since: Option<SimTime>,
     /// Number of windows in which a request was outstanding.
@@ -54,6 +55,7 @@ impl Waiting {
             last_end: begin,
             next_busy: 0,
             next_completing: 0,
+            next_completing_at: begin,
             full_since: None,
             busy: 0,
             stalled: 0,
@@ -91,16 +93,26 @@ impl Waiting {
         }
     }
 
-    /// Counts the completion of a request at `at`. A time before the last completion counts as that of the last one.
-    pub fn complete(&mut self, at: SimTime) {
-        let end = at.max(self.last_end);
-        let from = self.last_end.max(self.busy_since).min(end);
-        self.longest = self.longest.max(end.since(from));
+    /// Counts the windows from `from`, since when requests have been outstanding without a completion, to `end`, when one
+    /// completes.
+    fn count_windows(&mut self, from: SimTime, end: SimTime) {
         let (first, last) = (self.window_of(from), self.window_of(end));
         self.busy += (last + 1).saturating_sub(first.max(self.next_busy));
         self.stalled += last.saturating_sub(first.max(self.next_completing));
         self.next_busy = self.next_busy.max(last + 1);
         self.next_completing = last + 1;
+        self.next_completing_at = SimTime(self.begun.0.saturating_add((last + 1).saturating_mul(self.width_ns)));
+    }
+
+    /// Counts the completion of a request at `at`. A time before the last completion counts as that of the last one.
+    pub fn complete(&mut self, at: SimTime) {
+        let end = at.max(self.last_end);
+        let from = self.last_end.max(self.busy_since).min(end);
+        self.longest = self.longest.max(end.since(from));
+        // Most requests complete in the window of the one before, which is counted already.
+        if end >= self.next_completing_at {
+            self.count_windows(from, end);
+        }
         self.last_end = end;
         if self.outstanding == self.depth
             && let Some(since) = self.full_since.take()
