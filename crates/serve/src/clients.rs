@@ -229,8 +229,8 @@ pub struct Counts {
     pub connections: u64,
     /// Number of connections that clients have opened so far, both admitted and turned away.
     pub came: u64,
-    /// Number of the connections of `came` that were not admitted: no place was free and none could be freed, or too
-    /// many connections that were cut off had not ended yet.
+    /// Number of the connections of `came` that were not admitted. Either all places, or all places of the connection's
+    /// peer, were taken and none could be freed. Or too many connections that were cut off had not ended yet.
     pub turned_away: u64,
     /// Number of connections cut off so that another connection could be admitted in their place.
     pub cut_for_place: u64,

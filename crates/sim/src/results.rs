@@ -110,9 +110,9 @@ pub struct CounterSummary {
     pub reads: u64,
     /// Number of write commands.
     pub writes: u64,
-    /// Number of blocks read.
+    /// Number of blocks read; a block is one sector of the drive.
     pub read_blocks: u64,
-    /// Number of blocks written.
+    /// Number of blocks written; a block is one sector of the drive.
     pub write_blocks: u64,
     /// Number of adjusted reads: pieces of at most 1000 blocks into which the reads are cut.
     pub adjusted_reads: u64,

@@ -26,8 +26,8 @@ pub struct Making {
     /// Size in bytes of a chunk, the unit in which the image allocates space for contents: a power of two from 4 KiB to
     /// 1 GiB.
     pub chunk_bytes: u64,
-    /// Largest size in bytes of each of the two journals; at least one chunk. The space is allocated only when it is
-    /// written.
+    /// Largest size in bytes of each of the two journals; at least one chunk. The image stores two copies of each
+    /// journal, so the journals take at most four times this size. The space is allocated only when it is written.
     pub journal_bytes: u64,
 }
 

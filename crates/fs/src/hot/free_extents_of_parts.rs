@@ -34,7 +34,8 @@ impl FreeExtentsOfParts {
         self.parts.iter().map(|part| part.room.blocks()).sum()
     }
 
-    /// Returns the number of blocks that are not free, in part `number`, or in all parts if `number` is `None`.
+    /// Returns the number of blocks that are not free, in part `number`, counted from 0, or in all parts if `number` is
+    /// `None`. Returns 0 if there is no such part.
     pub fn used(&self, number: Option<usize>) -> u64 {
         let meant = self.parts.iter().enumerate().filter(|(at, _)| number.is_none_or(|number| *at == number));
         meant.map(|(_, part)| part.room.blocks() - part.room.free_blocks()).sum()

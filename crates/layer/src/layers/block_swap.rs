@@ -49,7 +49,7 @@ pub const INFO: LayerInfo = LayerInfo {
     host_managed: false,
     mapping_unit: "block",
     source: "Wu et al. 2018, in Hajkazemi 2019 §5",
-    parameters: &joined::<1, 10, 11>([BLOCK_SIZE], of_moves(HOT_BLOCKS)),
+    parameters: &joined::<1, 11, 12>([BLOCK_SIZE], of_moves(HOT_BLOCKS)),
     records: &[record::Record::INFO, track_map::Record::INFO],
     toys: &[
         "block_size=1536,interval=12,background_every=3,payback=0,hotness=reset",

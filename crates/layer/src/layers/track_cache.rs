@@ -63,7 +63,7 @@ const OF_CACHE: [ParameterInfo; 3] = [
 ];
 
 /// The parameters of layers that move tracks and keep some of them in a cache of bottom tracks.
-pub(super) const OF_CACHED_MOVES: [ParameterInfo; 13] = joined(OF_CACHE, OF_MOVES);
+pub(super) const OF_CACHED_MOVES: [ParameterInfo; 14] = joined(OF_CACHE, OF_MOVES);
 
 journal_records! {
     /// The kinds of journal record of a cache of tracks: changes of the set of cached bottom tracks. Each record ends a

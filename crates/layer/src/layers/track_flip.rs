@@ -69,6 +69,7 @@ pub const INFO: LayerInfo = LayerInfo {
         "interval=12,background_every=3,payback=0,hotness=reset",
         "interval=7,background_every=1,backup_regions=1,hot_tracks=2,payback=0,hotness=reset",
         "interval=9,hotness=decay,payback=0",
+        "interval=8,hotness=reset,payback=0,heat=writes",
     ],
     build,
 };

@@ -213,8 +213,10 @@ impl WriteCache {
     }
 
     /// Removes the next range in order of address after the range removed last, and begins again at the lowest address
-    /// after the highest. If writes stay in order, removes the first range of its run instead. Returns the write that
-    /// puts the range on the medium, and the gap that it leaves; `None` if the cache is empty.
+    /// after the highest. If writes stay in order, removes the first range of its run instead. On a caveat disk,
+    /// removes instead the first of a chain of ranges, each of which may destroy the next. Returns the write that puts
+    /// the range on the medium, and the gap that it leaves, for [`WriteCache::take_after`] and
+    /// [`WriteCache::take_before`]. Returns `None` if the cache is empty.
     pub fn take_next(&mut self) -> Option<(Command, Gap)> {
         let ahead = self.order.find_near(self.sweep, self.near_sweep);
         let next = if self.order.at(ahead).is_some() { ahead } else { self.order.find(0) };

@@ -156,7 +156,8 @@ impl Row {
     }
 }
 
-/// Resolution of a timeline: the width and the number of its windows.
+/// Resolution of a timeline: the width of its first windows, and the maximum number of windows. A run that needs more
+/// windows merges them in pairs, which doubles their width.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grain {
     /// Width of the first windows, in nanoseconds; 0 counts as 1. It doubles whenever windows are merged in pairs.

@@ -143,7 +143,12 @@ impl Bands {
         self.bands[number as usize] = Band { capacity, row, worth, written, is_writable, ..Band::default() };
     }
 
-    /// Sets [`Band::worth`] of band `number` to `worth` blocks.
+    /// Sets the worth of stripe group `number` to `worth`: the number of data blocks that groups of the usual width
+    /// could hold on its zones ([`Band::worth`]). Only for a table made by [`Bands::places`].
+    ///
+    /// # Panics
+    ///
+    /// There is no band `number`.
     pub fn set_worth(&mut self, number: u32, worth: u64) {
         self.bands[number as usize].worth = worth;
     }

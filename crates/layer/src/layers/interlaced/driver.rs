@@ -97,10 +97,10 @@ impl<T: Translation> Interlaced<T> {
             return self.host.write(&self.map, command, first, plan, |_, _| {});
         }
         self.watch(command);
-        let heat = &mut self.heat;
+        let (heat, counts_writes) = (&mut self.heat, self.options.counts_writes);
         let count = |key, sectors| {
             if key != NO_HEAT {
-                heat.count(key, sectors);
+                heat.count(key, if counts_writes { 1 } else { sectors });
             }
         };
         self.host.write(&self.map, command, first, plan, count);
@@ -120,7 +120,7 @@ impl<T: Translation> Interlaced<T> {
             let run = self.map.run_of(self.home(), command.lba).part(command.lba, command.end());
             let key = self.map.heat(&run);
             if key != NO_HEAT {
-                self.heat.count(key, run.sectors);
+                self.heat.count(key, if self.options.counts_writes { 1 } else { run.sectors });
             }
             over |= self.heat.end_write();
         }

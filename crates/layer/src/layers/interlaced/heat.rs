@@ -2,8 +2,8 @@
 //! tracks (Hajkazemi 2019 §2.2). Counts either start anew with each interval, so that tracks that were hot once are
 //! forgotten; or they decay by a part, so that tracks that are written rarely but steadily are known (ours).
 //!
-//! Heat is counted in sectors written, not in writes: the costs of a read-modify-write and of a move are in sectors,
-//! too.
+//! Heat is counted in sectors written, because the costs of a read-modify-write and of a move are in sectors, too; or in
+//! writes, as in the paper, if the caller counts each write as one sector (`heat=writes`).
 //!
 //! Keys are chosen by the layer: for `track-flip`, a track number of 30 bits, and two bits for the part of the track.
 //!

@@ -38,6 +38,15 @@ const HOTNESS: ParameterInfo = ParameterInfo {
     help: "reset: counts are zero at the start of each interval; decay: they shrink by a 64th",
 };
 
+/// Unit in which the heat of a track is counted. Hajkazemi 2019 §2.2 counts writes. The costs of a read-modify-write and
+/// of a move are in sectors.
+const HEAT: ParameterInfo = ParameterInfo {
+    key: "heat",
+    kind: ParameterKind::Choice(&["sectors", "writes"]),
+    default: "sectors",
+    help: "sectors: a track is as hot as sectors were written to it; writes: as writes touched it, for payback=0",
+};
+
 /// The parameter `hot_tracks`: the number of tracks that are considered for a move at the end of an interval of host
 /// writes. They are the bottom tracks to which the most sectors were written.
 pub const HOT_TRACKS: ParameterInfo = ParameterInfo {
@@ -100,12 +109,12 @@ pub const IDLE: ParameterInfo = ParameterInfo {
 };
 
 /// The parameters that all layers have that move data in the background, in the order in which the registry lists them.
-pub const OF_MOVES: [ParameterInfo; 10] = of_moves(HOT_TRACKS);
+pub const OF_MOVES: [ParameterInfo; 11] = of_moves(HOT_TRACKS);
 
 /// Returns [`OF_MOVES`] with the parameter `hottest` in place of [`HOT_TRACKS`]. `hottest` must have the key
 /// `hot_tracks`, but its default or its help may differ, for a layer that moves blocks instead of tracks.
-pub const fn of_moves(hottest: ParameterInfo) -> [ParameterInfo; 10] {
-    [INTERVAL, HOTNESS, hottest, HOT_RATIO, PAYBACK, WATCH, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE]
+pub const fn of_moves(hottest: ParameterInfo) -> [ParameterInfo; 11] {
+    [INTERVAL, HEAT, HOTNESS, hottest, HOT_RATIO, PAYBACK, WATCH, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE]
 }
 
 /// Returns the parameters of a layer: first its `own`, then those that it shares with other layers.
@@ -134,12 +143,14 @@ pub struct MoveOptions {
     pub power_safe: bool,
     /// Number of host write commands in an interval, at whose end moves are chosen.
     pub interval: u32,
-    /// Whether the counts of written sectors shrink by a 64th at the end of an interval. Otherwise they are set to
+    /// Whether heat is counted in writes that touch a track. Otherwise it is counted in sectors written to it.
+    pub counts_writes: bool,
+    /// Whether the counts of heat shrink by a 64th at the end of an interval. Otherwise they are set to
     /// zero.
     pub decays: bool,
-    /// Number of tracks considered for a move at the end of an interval: those to which the most sectors were written.
+    /// Number of tracks considered for a move at the end of an interval: the hottest ones.
     pub hot_tracks: usize,
-    /// Minimum ratio of the sectors written to a track to those written to the track that it displaces, for a move.
+    /// Minimum ratio of the heat of a track to that of the track that it displaces, for a move.
     pub hot_ratio: u32,
     /// Assumed ratio of future writes to counted writes. A move is made only if by this assumption it saves as many
     /// sectors as it writes; 0 turns this condition off.
@@ -159,7 +170,7 @@ impl MoveOptions {
     ///
     /// # Errors
     ///
-    /// Fails if `interval`, `hot_tracks`, `hot_ratio` or `background_every` is 0 or above its maximum; the message
+    /// Fails if heat is counted in writes and `payback` is not 0. Also fails if `interval`, `hot_tracks`, `hot_ratio` or `background_every` is 0 or above its maximum; the message
     /// gives the maximum. `payback` and `watch` may be 0, and are lowered to 2²⁰ if they are above.
     ///
     /// # Panics
@@ -173,7 +184,14 @@ impl MoveOptions {
                 _ => Err(ConfigError(format!("{key}={value}: expected a count from 1 to {max}"))),
             }
         };
+        let (counts_writes, payback) = (parameters.choice("heat") == "writes", parameters.count("payback"));
+        if counts_writes && payback > 0 {
+            let reason =
+                format!("heat=writes,payback={payback}: moves are paid back in sectors; give payback=0 as well");
+            return Err(ConfigError(reason));
+        }
         Ok(MoveOptions {
+            counts_writes,
             power_safe: parameters.choice("safety") == "power",
             interval: count("interval", 1 << 28)?,
             decays: parameters.choice("hotness") == "decay",
@@ -190,6 +208,7 @@ impl MoveOptions {
     pub const NONE: MoveOptions = MoveOptions {
         power_safe: true,
         interval: u32::MAX,
+        counts_writes: false,
         decays: false,
         hot_tracks: 0,
         hot_ratio: 1,

@@ -192,7 +192,8 @@ impl BufferMap {
         Some(WriteHome { start, end })
     }
 
-    /// Returns the number of the track on which `lba` has its home, as [`Home::track_index`] counts.
+    /// Returns the number of the track on which `lba` has its home: its radial position times the number of surfaces,
+    /// plus its surface ([`Home::track_index`]).
     pub fn track_of(home: &Home, lba: Lba) -> u32 {
         let place = home.locate(home.pba(lba));
         home.track_index(place.radial_track, place.surface)

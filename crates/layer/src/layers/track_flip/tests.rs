@@ -55,6 +55,27 @@ fn a_hot_bottom_is_swapped_with_the_next_top() {
     );
 }
 
+/// With `heat=writes`, a track of many small writes is hotter than one of a long write (Hajkazemi 2019 §2.2); with
+/// `heat=sectors`, the other way round.
+#[test]
+fn heat_is_counted_in_sectors_or_in_writes() {
+    for (heat, bottom) in [("sectors", 1), ("writes", 3)] {
+        let words = format!("{TOY},hot_tracks=1,heat={heat}");
+        let mut layer = layer("track-flip", &disk(64, 10, 1.0), &words);
+        plan(layer.as_mut(), &[Command::write(10, 9)]);
+        write_each(layer.as_mut(), &[31, 32, 31]);
+        assert_eq!(notes(&idle_phases(layer.as_mut())), [[bottom, 3]], "{heat}");
+    }
+}
+
+#[test]
+fn writes_are_paid_back_in_no_unit() {
+    let disk = disk(64, 10, 1.0);
+    let given = [("heat".to_string(), "writes".to_string())];
+    let refusal = crate::registry::build("track-flip", &disk, &given).err().expect("payback is 1 by default");
+    assert!(refusal.to_string().contains("payback=0"), "{refusal}");
+}
+
 /// Joined writes to a bottom complete the current move, which takes the track to a top. There only the written sectors
 /// are written: rewriting the neighbours of a top, which are bottoms, would destroy tops.
 #[test]
