@@ -7,7 +7,7 @@
 //! 2. A server can make the client hold no more than the bytes of one operation, whatever it sends.
 
 use std::io::{self, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -37,11 +37,24 @@ enum Stream {
     Unix(UnixStream),
 }
 
+/// Connects to the first address of `host` that answers, each within `time`. A host that answers nothing at all would
+/// hold the caller for minutes otherwise.
+fn connect_within(time: Duration, host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, time) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
 impl Stream {
     fn connect(place: &Place) -> io::Result<Stream> {
         match place {
             Place::Tcp(host, port) => {
-                let stream = TcpStream::connect((host.as_str(), *port))?;
+                let stream = connect_within(HANDSHAKE_TIME, host, *port)?;
                 // A request must not wait for the next one to fill its packet.
                 stream.set_nodelay(true)?;
                 Ok(Stream::Tcp(stream))
