@@ -178,7 +178,7 @@ pub fn open_streams(inputs: Vec<Unpacked>, options: &TraceOptions) -> OpenResult
         Some('C') => COMPLETED,
         Some(other) => {
             let reason = format!("there is no action «{other}»: --action Q, D or C");
-            return Err(TraceError::new(name, reason));
+            return Err(TraceError::usage(name, reason));
         }
         None => inputs.iter().map(|input| first_action(&input.head)).min_by_key(|&what| rank(what)).unwrap_or(QUEUED),
     };
