@@ -7,24 +7,26 @@
 
 use serde::Serialize;
 
-/// Comparison of the distributions of measured and simulated service times.
+/// Comparison of the distributions of measured and simulated service times of requests.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// Number of the measured times.
+    /// Number of the measured service times.
     pub requests: u64,
-    /// Mean of the measured times, in nanoseconds.
+    /// Mean of the measured service times, in nanoseconds, rounded down.
     pub mean_measured_ns: u64,
-    /// Mean of the simulated times, in nanoseconds.
+    /// Mean of the simulated service times, in nanoseconds, rounded down.
     pub mean_simulated_ns: u64,
     /// Demerit figure (Ruemmler and Wilkes 1994), in nanoseconds: the root mean square of the horizontal distance
-    /// between the two cumulative distributions.
+    /// between the cumulative distributions of the measured and the simulated service times. 0 if they are equal.
     pub rms_ns: u64,
-    /// Demerit figure as a fraction of the mean of the measured times.
+    /// Demerit figure (root mean square distance of the measured and simulated distributions) as a fraction of the mean
+    /// of the measured service times: 0.05 is 5 %.
     pub rms_share: f64,
 }
 
-/// Compares the distributions of two sets of times in nanoseconds, which may differ in number. Sorts both slices.
-/// Returns `None` if either is empty.
+/// Compares the distributions of two sets of times in nanoseconds, which may differ in number: their means and the
+/// demerit figure, the root mean square of the horizontal distance of the distributions. Sorts both slices. Returns
+/// `None` if either is empty.
 pub fn compare(measured_ns: &mut [u64], simulated_ns: &mut [u64]) -> Option<Comparison> {
     if measured_ns.is_empty() || simulated_ns.is_empty() {
         return None;

@@ -19,12 +19,14 @@ const TIMES_MAX: u64 = 1 << 22;
 /// number of requests that took so long.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Distribution {
-    /// Durations of reads: pairs of nanoseconds and number of requests.
+    /// Durations of reads: pairs of a duration in nanoseconds, in ascending order, and the number of reads that took so
+    /// long. Empty if no read was measured.
     pub reads: Vec<(u64, u64)>,
-    /// Durations of writes: pairs of nanoseconds and number of requests.
+    /// Durations of writes: pairs of a duration in nanoseconds, in ascending order, and the number of writes that took
+    /// so long. Empty if no write was measured.
     pub writes: Vec<(u64, u64)>,
-    /// Description of the workload that was measured, in the syntax of the workload generator; `None` if the record
-    /// does not contain it.
+    /// Description of the workload that was measured, in the syntax of the workload generator, such as
+    /// `rw=randread,bs=4k`; `None` if the record does not contain it.
     pub words: Option<String>,
 }
 
@@ -34,8 +36,9 @@ impl Distribution {
         self.reads.iter().chain(&self.writes).map(|(_, count)| count).sum()
     }
 
-    /// Returns the duration of each request of the operation `wanted`, or of all for `None`, in nanoseconds: reads
-    /// first. If there are more than 4 Mi (2²²) requests, only every n-th is returned.
+    /// Returns the duration in nanoseconds of each request of the operation `wanted`, or of all for `None`: reads
+    /// first. If the distribution has more than 4 Mi (2²²) requests, only every n-th is returned. Empty for flushes and
+    /// trims.
     pub fn times_ns(&self, wanted: Option<Operation>) -> Vec<u64> {
         let of = |operation| wanted.is_none_or(|wanted| wanted == operation);
         let step = self.requests().div_ceil(TIMES_MAX).max(1);
@@ -52,13 +55,13 @@ impl Distribution {
     }
 }
 
-/// Simulates the workload from `source` on `drive`, with requests issued according to `arrival`. Returns the operation
-/// of each request and the nanoseconds from its entry to its completion, in the order of completion. Requests past the
-/// end of the drive are left out.
+/// Simulates the workload from `source` on `drive`, with the scheduler and caches of its profile and requests issued
+/// according to `arrival`. Returns the operation of each request and the nanoseconds from its entry to its completion,
+/// in the order of completion. Requests past the end of the drive are left out.
 ///
 /// # Errors
 ///
-/// The source fails, or the simulation refuses it.
+/// Returns an error if the workload cannot be read.
 pub fn play(source: impl Source, arrival: Arrival, drive: Drive) -> Result<Vec<(Operation, u64)>, TraceError> {
     let options = Options { fit: Fit::Reject, arrival, ..Options::live(&drive) };
     let mut kept = Times(Vec::new());
@@ -78,8 +81,8 @@ impl Observer for Times {
     }
 }
 
-/// Compares the simulated durations, each with its operation and in nanoseconds, with the measured distribution: all
-/// requests, reads, and writes. Returns `None` if either side is empty.
+/// Compares the simulated durations, each with its operation and in nanoseconds, with the measured distribution: over
+/// all requests, and over reads and writes where both sides have some. Returns `None` if either side is empty.
 pub fn validate(measured: &Distribution, simulated: &[(Operation, u64)]) -> Option<Validation> {
     let class = |name: &str, wanted: Option<Operation>| {
         let of = |operation: Operation| wanted.is_none_or(|wanted| wanted == operation);

@@ -12,7 +12,8 @@ use imbrex_trace::{Request, When};
 pub struct MeasuredRequest {
     /// The command that the host issued, with its address and length in sectors of 512 bytes.
     pub command: Command,
-    /// Time at which the host issued the request to the drive.
+    /// Time at which the host issued the request to the drive, since an origin common to all requests of the
+    /// measurement.
     pub issued: SimTime,
     /// Time from the issue of the request to its completion.
     pub taken: SimDuration,
@@ -28,14 +29,14 @@ impl MeasuredRequest {
     }
 }
 
-/// A measurement of a real drive: its requests, as read from a file.
+/// A measurement of a real drive: the requests that it served, with their times, as read from a file.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Measured {
     /// The requests, in the order of their issue.
     pub requests: Vec<MeasuredRequest>,
-    /// Name of the file format from which the measurement was read.
+    /// Name of the file format from which the measurement was read, such as `blktrace`, `csv` or `fio-lat-log`.
     pub format: String,
-    /// Notes for people about decisions made while the file was read.
+    /// Notes for people about decisions made while the file was read, one each; empty if there were none.
     pub notes: Vec<String>,
 }
 
@@ -58,8 +59,8 @@ impl Measured {
     }
 
     /// Returns the requests as a workload for a simulation. If never more than one was in flight, each is issued as
-    /// long after the completion of the previous one as in the measurement. Otherwise each is issued at its measured
-    /// time.
+    /// long after the completion of the previous one as in the measurement, and the first at once. Otherwise each is
+    /// issued at its measured time.
     pub fn workload(&self) -> Vec<Request> {
         let one_by_one = self.depth() == 1;
         let mut before: Option<SimTime> = None;
@@ -76,7 +77,7 @@ impl Measured {
     }
 
     /// Returns two measurements: the first and the second half of the requests, in the order of issue. Of an odd number
-    /// of requests, the second half has one more.
+    /// of requests, the second half has one more. Both keep format and notes.
     pub fn halves(&self) -> (Measured, Measured) {
         let (first, second) = self.requests.split_at(self.requests.len() / 2);
         let half = |requests: &[MeasuredRequest]| Measured { requests: requests.to_vec(), ..self.clone() };
@@ -84,8 +85,8 @@ impl Measured {
     }
 }
 
-/// Returns whether `command` begins at the sector where `before`, the previous command, ended. Returns false without a
-/// previous command, or if that was a flush.
+/// Returns whether `command` begins at the sector after the last of `before`, the previous command. Returns false for
+/// `None`, or if `before` was a flush.
 pub fn is_sequential(before: Option<&Command>, command: &Command) -> bool {
     before.is_some_and(|before| before.operation != Operation::Flush && before.end() == command.lba)
 }

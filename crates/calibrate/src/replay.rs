@@ -10,18 +10,19 @@ use crate::measured::Measured;
 /// Result of simulating one measured request.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Simulated {
-    /// Time from the entry of the request into the drive to its completion.
+    /// Simulated time from the entry of the request into the drive's queue to its completion.
     pub taken: SimDuration,
-    /// Time of the request during which the head was seeking, a part of `taken`.
+    /// Simulated time of the request during which the arm moved or settled; part of `taken`.
     pub seek: SimDuration,
-    /// Time of the request during which the head waited for the sector to rotate to it, a part of `taken`.
+    /// Simulated time of the request during which the head waited for the sector to rotate to it; part of `taken`.
     pub rotation: SimDuration,
-    /// Distance of the head's position after this request from that after the previous one, in cylinders.
+    /// Distance between the positions of the head after this request and after the one that completed before it, in
+    /// cylinders. For the first request, the distance from the outermost cylinder.
     pub distance: u32,
     /// Whether the request was answered without access to the medium: no seek, no rotational wait and no transfer.
     pub hit: bool,
-    /// Whether the request was served. If false, the request lies past the end of the drive, and all other fields are
-    /// 0.
+    /// Whether the request was served. False if the drive rejected it, for example because it lies past the end of the
+    /// drive; then all other fields are 0 or false.
     pub served: bool,
 }
 
@@ -51,8 +52,9 @@ impl Observer for Times {
     }
 }
 
-/// Simulates the requests of `measured` on `drive`, at their measured times or with their measured pauses
-/// ([`Measured::workload`]). Returns one result for each request, in the order of the requests.
+/// Simulates the requests of `measured` on `drive`. If never more than one was in flight, each is issued after its
+/// measured pause; otherwise at its measured time, or later if as many as ever in the measurement are in flight.
+/// Returns one result for each request, in the order of the requests.
 ///
 /// # Errors
 ///

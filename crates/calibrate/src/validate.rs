@@ -35,38 +35,39 @@ const SHARE_OF_SEEKS: f64 = 0.01;
 /// several classes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Class {
-    /// Name of the class, such as `read hit`.
+    /// Name of the class of requests, such as `read hit` or `seek of 1 to 10 cylinders`; `all` for all requests.
     pub class: String,
-    /// Comparison of the distributions of the times of the class.
+    /// Comparison of the distributions of the measured and simulated service times of the class.
     #[serde(flatten)]
     pub comparison: Comparison,
-    /// Mean of simulated minus measured time over the requests of the class, in nanoseconds; negative if the simulation
-    /// is faster.
+    /// Mean of simulated minus measured service time over the requests of the class, in nanoseconds; negative if the
+    /// simulation is faster.
     pub mean_difference_ns: i64,
 }
 
-/// The part of the model of the drive that the largest differences point at.
+/// The part of the model of the drive that explains most of the difference between measured and simulated times.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Suspect {
     /// Name of the part: `overheads`, `seeks`, `rotation`, `cache` or `transfers`. `nothing` if there is no difference,
     /// and `no one part` if only distributions were compared.
     pub part: String,
-    /// The reason, in words for people.
+    /// The reason for suspecting this part, as text for people.
     pub because: String,
 }
 
 /// The result of comparing a simulated drive with a measurement of a real one.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Validation {
-    /// Comparison of the distributions of the times of all requests that were served.
+    /// Comparison of the distributions of the measured and simulated service times of all requests that were served.
     #[serde(flatten)]
     pub whole: Comparison,
-    /// Mean of simulated minus measured time over all requests that were served, in nanoseconds; negative if the
-    /// simulation is faster.
+    /// Mean of simulated minus measured service time over all requests that were served, in nanoseconds; negative if
+    /// the simulation is faster.
     pub mean_difference_ns: i64,
-    /// Comparisons by class of request. Classes without requests are left out.
+    /// Comparisons by class of request, such as reads, hits in the cache, or a range of seek distances. A request may
+    /// be in several classes. Classes without requests are left out.
     pub classes: Vec<Class>,
-    /// The part of the model of the drive that the largest differences point at, with the reason.
+    /// The part of the model of the drive that explains most of the difference, with the reason.
     pub suspect: Suspect,
     /// Number of measured requests that lie past the end of the simulated drive, and are left out.
     pub rejected: u64,
@@ -91,8 +92,9 @@ impl Pair {
     }
 }
 
-/// Compares the times in `simulated`, the results of [`replay`](crate::replay::replay) in the order of the requests,
-/// with those in `measured`. Returns `None` if the simulated drive served no request.
+/// Compares the times in `simulated`, the results of simulating the requests of `measured` in the same order, with the
+/// measured times: over all requests and by class. Requests that the simulated drive did not serve are left out.
+/// Returns `None` if it served none.
 pub fn validate(measured: &Measured, simulated: &[Simulated]) -> Option<Validation> {
     let pairs = pairs(measured, simulated);
     let whole = class("all", &pairs, |_| true)?;

@@ -13,11 +13,11 @@ pub const BINS: usize = 240;
 /// Latest write and latest read in one radial bin of one surface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Bin {
-    /// Cause of the latest write, if there was one.
+    /// Cause of the latest write to this radial bin of one surface; `None` if there was no write.
     pub written: Option<Cause>,
-    /// Simulated time of the latest write; zero if there was none.
+    /// Simulated time of the latest write to this radial bin of one surface; zero if there was none.
     pub written_at: SimTime,
-    /// Simulated time of the latest read; zero if there was none.
+    /// Simulated time of the latest read from this radial bin of one surface; zero if there was none.
     pub read_at: SimTime,
 }
 
@@ -27,7 +27,8 @@ pub struct Bin {
 pub struct Activity {
     disk: SharedDisk,
     surfaces: Vec<Vec<Bin>>,
-    /// Number of physical sectors written to the platters so far, by cause; indexed by `Cause as usize`.
+    /// Number of physical sectors written to the platters since this record was created, by cause. The index is
+    /// `Cause as usize`.
     pub written_sectors: [u64; Cause::ALL.len()],
 }
 
@@ -43,7 +44,8 @@ impl Activity {
         &self.surfaces
     }
 
-    /// Returns the index of the radial bin, from 0 to [`BINS`] − 1, in which radial track number `radial_track` lies.
+    /// Returns the index of the radial bin, from 0 (outer diameter) to [`BINS`] − 1, in which radial track number
+    /// `radial_track` lies. Does not check that the track exists.
     pub fn bin(geometry: &Geometry, radial_track: u32) -> usize {
         (u64::from(radial_track) * BINS as u64 / u64::from(geometry.radial_tracks().max(1))) as usize
     }

@@ -50,9 +50,9 @@ pub enum BandState {
     Dirty,
     /// The band was rewritten or emptied by cleaning within the last two seconds of simulated time.
     Cleaning,
-    /// The band or zone is written in order, and filled up to [`Band::share`].
+    /// The band or zone is written in order, and is partly filled; [`Band::share`] gives the filled fraction.
     Open,
-    /// The zone is filled up to [`Band::share`], and is closed (ZBC): partly written, but not open.
+    /// The zone is closed (ZBC): partly written, but not open. [`Band::share`] gives the filled fraction.
     Closed,
     /// The band or zone is filled to its end.
     Full,
@@ -106,10 +106,10 @@ impl BandState {
 /// State and fill of one band or zone.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Band {
-    /// State of the band as of the latest [`Bands::refresh`].
+    /// State of the band or zone as of the latest [`Bands::refresh`]; empty before the first.
     pub state: BandState,
-    /// Fraction of the size of the band, from 0 to 1. For a dirty band: the sectors whose home is the band and that lie
-    /// elsewhere. For other states: the part that is filled.
+    /// Fraction of the size of the band, from 0 to 1. In a zone or a log: the filled part. In a dirty band: the sectors
+    /// that belong to the band and lie elsewhere. A clean band has 1, an empty one 0.
     pub share: f64,
 }
 
@@ -129,8 +129,8 @@ struct Home {
     is_touched: bool,
 }
 
-/// Numbers of drawn parts of bands, indexed by surface, then by radial bin (see [`BINS`]), then by the numeric value of
-/// the [`BandState`].
+/// Numbers of drawn parts of bands, indexed by surface, then by radial bin from 0 to 239 ([`BINS`]), from the outer
+/// diameter inward, then by the numeric value of the [`BandState`].
 pub type CountsBySurface = Vec<Vec<[u32; BandState::ALL.len()]>>;
 
 /// A drawn part of a band on a surface.
@@ -204,12 +204,13 @@ impl Bands {
         }
     }
 
-    /// Returns the states of the bands, in the order of [`Bands::places`], as of the latest [`Bands::refresh`].
+    /// Returns the state of each band, ordered by physical address like [`Bands::places`], as of the latest
+    /// [`Bands::refresh`]. Before the first, all bands are empty.
     pub fn all(&self) -> &[Band] {
         &self.bands
     }
 
-    /// Returns the physical extents of the bands, in ascending order.
+    /// Returns the physical extents of the bands or zones, in ascending order, one for each band.
     pub fn places(&self) -> &[Extent] {
         &self.places
     }

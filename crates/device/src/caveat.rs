@@ -27,13 +27,14 @@ pub struct CaveatMode {
     pub sectors: Sectors,
     /// DID, the drive isolation distance: a write may damage at most this many sectors after its last sector.
     pub isolation: Sectors,
-    /// DNOR, the drive no overlap range: a write never damages the first so many sectors that follow its first sector.
+    /// DNOR, the drive no overlap range: a write never damages this many sectors directly after its first sector.
     pub no_overlap: Sectors,
 }
 
 impl CaveatMode {
-    /// Returns the half-open range of LBAs that a write of `sectors` sectors from `lba` on may damage, cut off at the
-    /// end of the disk (Singh 2014 §3.2). The range is empty if the write damages nothing.
+    /// Returns the half-open range of LBAs that a write of `sectors` sectors from `lba` on may damage (Singh 2014
+    /// §3.2). The range begins at the end of the write, or at `lba` + 1 + DNOR if that is later. It ends DID sectors
+    /// after the end of the write, or at the end of the disk. It is empty if the write damages nothing.
     pub fn damaged_by(&self, lba: Lba, sectors: Sectors) -> std::ops::Range<u64> {
         let distances = CaveatDistances { no_overlap: self.no_overlap, isolation: self.isolation };
         let damaged = distances.destroyed_by(&(lba..lba + sectors));
@@ -46,9 +47,9 @@ impl CaveatMode {
 pub struct CaveatDump {
     /// Parameters of the disk.
     pub mode: CaveatMode,
-    /// Position of the head, as returned by [`CaveatDevice::head_position`].
+    /// Position of the head: the LBA after the last sector of the latest successful read or write; 0 before the first.
     pub head: Lba,
-    /// Runs of sectors that are marked as maybe damaged, in ascending order: first LBA and length.
+    /// Runs of sectors that are maybe damaged or were never written, in ascending order: first LBA and length.
     pub damaged: Vec<(Lba, Sectors)>,
 }
 
@@ -58,8 +59,8 @@ pub trait CaveatDevice: Send {
     /// Returns the parameters of the disk: sector size, capacity, DID and DNOR.
     fn mode_sense(&self) -> CaveatMode;
 
-    /// Writes `from`, one or more whole sectors, at `lba`. The written sectors become valid; those in
-    /// [`CaveatMode::damaged_by`] become maybe damaged.
+    /// Writes `from`, one or more whole sectors, at `lba`. The written sectors become valid. The sectors after them
+    /// that [`CaveatMode::damaged_by`] returns become maybe damaged.
     ///
     /// # Errors
     /// [`DeviceError::Refused`] if `from` is not one or more whole sectors, [`DeviceError::PastEnd`] past the end of
@@ -69,8 +70,9 @@ pub trait CaveatDevice: Send {
     /// Fills `into`, one or more whole sectors, with the sectors from `lba` on.
     ///
     /// # Errors
-    /// [`DeviceError::Destroyed`] if one of the sectors is maybe damaged or was never written; otherwise like those of
-    /// [`CaveatDevice::write`].
+    /// [`DeviceError::Destroyed`] if one of the sectors is maybe damaged or was never written, [`DeviceError::Refused`]
+    /// if `into` is not one or more whole sectors, [`DeviceError::PastEnd`] past the end of the disk, or the error of
+    /// the drive.
     fn read(&mut self, lba: Lba, into: &mut [u8]) -> Result<(), DeviceError>;
 
     /// Makes all completed writes durable, and the marks of the sectors that they may have damaged.
@@ -90,7 +92,8 @@ pub trait CaveatDevice: Send {
     /// The marks cannot be read from the image.
     fn first_damaged(&mut self, lba: Lba, sectors: Sectors) -> Result<Option<Lba>, DeviceError>;
 
-    /// Returns the parameters, the head position and all maybe damaged sectors of the disk.
+    /// Returns the parameters, the head position and all sectors of the disk that are maybe damaged or were never
+    /// written.
     ///
     /// # Errors
     /// The marks cannot be read from the image.

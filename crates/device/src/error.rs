@@ -21,11 +21,11 @@ pub enum DeviceError {
     /// that may be destroyed or was never written.
     #[error("LBA {} (physical sector {} of the {medium:?}) was destroyed by a write that overlaps it", .lba.0, .pba.0)]
     Destroyed {
-        /// LBA of the first such sector that the read met.
+        /// LBA of the first destroyed sector that the read met.
         lba: Lba,
-        /// Physical sector of that LBA.
+        /// Physical sector to which that LBA is mapped.
         pba: Pba,
-        /// Medium of that physical sector: platters or flash.
+        /// Medium of the destroyed physical sector: platters or flash.
         medium: Medium,
     },
     /// The stored contents of a sector needed by a read do not match their checksum: the image is damaged there.
@@ -35,24 +35,24 @@ pub enum DeviceError {
         .lba.0, .pba.0
     )]
     Corrupt {
-        /// LBA of the first such sector that the read met.
+        /// LBA of the first damaged sector that the read met.
         lba: Lba,
-        /// Physical sector of that LBA.
+        /// Physical sector to which that LBA is mapped.
         pba: Pba,
-        /// Medium of that physical sector: platters or flash.
+        /// Medium of the damaged physical sector: platters or flash.
         medium: Medium,
     },
     /// A sector needed by a read was lost through damage to the image. Reads of the sector fail until it is written.
     #[error("LBA {} was lost by damage to the image; it can be read again once it is written", .lba.0)]
     Lost {
-        /// LBA of the first such sector.
+        /// LBA of the first lost sector of the read.
         lba: Lba,
     },
     /// A sector needed by a read is unreadable because of an injected fault. Reads of the sector fail until it is
     /// written or the fault is cleared.
     #[error("LBA {} is unreadable until it is written: a fault that was asked for", .lba.0)]
     Unreadable {
-        /// LBA of the first such sector.
+        /// LBA of the first unreadable sector of the read.
         lba: Lba,
     },
     /// The file is not an image, cannot be opened or created as one, or is an image that this program cannot use. The

@@ -39,8 +39,8 @@ impl Lost {
         self.runs.iter().map(|(&start, &end)| (Lba(start), Sectors(end - start)))
     }
 
-    /// Returns the first lost sector among the `sectors` sectors from `lba` on, or `None` if none is lost. `sectors`
-    /// must not be 0.
+    /// Returns the first lost sector among the `sectors` sectors from `lba` on, or `None` if none is lost or `sectors`
+    /// is 0.
     pub fn first(&self, lba: Lba, sectors: Sectors) -> Option<Lba> {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         let before = self.runs.range(..=start).next_back().filter(|&(_, &run_end)| run_end > start && start < end);
@@ -62,7 +62,8 @@ impl Lost {
         }
     }
 
-    /// Marks the `sectors` sectors from `lba` on as no longer lost. Sectors that are not lost stay as they are.
+    /// Marks the `sectors` sectors from `lba` on as no longer lost. Sectors that are not lost stay as they are; 0
+    /// sectors change nothing.
     pub fn remove(&mut self, lba: Lba, sectors: Sectors) {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         if start == end {
@@ -82,7 +83,7 @@ impl Lost {
         }
     }
 
-    /// Returns the sectors that are lost in this set and not in `others`.
+    /// Returns a new set of the sectors that are lost in this set and not in `others`. This set stays unchanged.
     pub fn less(&self, others: &Lost) -> Lost {
         let mut rest = self.clone();
         others.runs().for_each(|(lba, sectors)| rest.remove(lba, sectors));

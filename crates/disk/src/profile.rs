@@ -244,8 +244,8 @@ impl Profile {
     }
 
     /// Returns the conventional drive with the same surfaces, recording zones and mechanics: recording and layer
-    /// `conventional`, density gain 1, no flash, and PBAs cylinder by cylinder. Its name gets the suffix
-    /// `-conventional`.
+    /// `conventional`, density gain 1, no flash, no parameters of layers, no nameplate capacity, and PBAs cylinder by
+    /// cylinder. A measured geometry stays as it is. The name gets the suffix `-conventional`.
     pub fn conventional(&self) -> Profile {
         let zones = self.geometry.resolved_zones().expect("checked when the profile was read");
         let zones: Vec<_> = zones.iter().map(|zone| (zone.tracks, zone.track_sectors)).collect();

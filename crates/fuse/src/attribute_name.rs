@@ -33,8 +33,8 @@ pub(crate) fn check(name: &[u8]) -> Result<(), FsError> {
 /// directories.
 ///
 /// # Errors
-/// As [`check`]; `EPERM` for `user.*` on a file of another type, `EACCES` for a default access list without a
-/// directory.
+/// `EOPNOTSUPP` for a name outside the supported namespaces; `EINVAL` for a namespace without a name after it; `EPERM`
+/// for `user.*` on a file of another type; `EACCES` for a default access list on a file other than a directory.
 pub(crate) fn check_change(name: &[u8], mode: u32) -> Result<(), FsError> {
     check(name)?;
     let kind = mode & FORMAT;
@@ -47,7 +47,8 @@ pub(crate) fn check_change(name: &[u8], mode: u32) -> Result<(), FsError> {
     Ok(())
 }
 
-/// Returns whether a listing for user `uid` contains this name: `trusted.*` is for root.
+/// Returns whether a listing for user `uid` contains this name: names outside the supported namespaces are left out,
+/// and `trusted.*` is for root.
 pub(crate) fn is_listed(name: &[u8], uid: u32) -> bool {
     check(name).is_ok() && (uid == 0 || !name.starts_with(b"trusted."))
 }

@@ -16,11 +16,12 @@ pub const ORDER_ATTRIBUTE: &str = "user.imbrex.order";
 
 /// Answers of a mounted file system to queries and commands about itself.
 pub trait Answers {
-    /// Returns the value of [`STATUS_ATTRIBUTE`]: the status of `fs` as text.
+    /// Returns the status of `fs` as text: the value of the extended attribute `user.imbrex.status` of the root
+    /// directory.
     fn status(&self, fs: &Fs) -> String;
 
-    /// Starts the command `words`, the value written to [`ORDER_ATTRIBUTE`], as a task of the core. Does not wait for
-    /// its end.
+    /// Starts the command `words`, the value written to the extended attribute `user.imbrex.order`, as a task of `fs`.
+    /// Does not wait for its end.
     ///
     /// # Errors
     /// The command is not understood or cannot start now. The writer of the attribute gets the error number.
@@ -29,11 +30,11 @@ pub trait Answers {
 
 /// The data with which a task of the core works.
 pub(crate) struct Context {
-    /// The file system.
+    /// File system on which the requests of the kernel operate.
     pub(crate) fs: Fs,
-    /// Answers about the file system.
+    /// Functions that answer queries and commands to the file system about itself.
     pub(crate) answers: Rc<dyn Answers>,
-    /// Whether every change is durable before it is answered.
+    /// Whether every change is durable before the kernel gets the answer (`-o sync`).
     pub(crate) is_sync: bool,
 }
 

@@ -22,12 +22,12 @@ pub(crate) fn kept(attr: &Attr) -> Duration {
     KEPT
 }
 
-/// Returns how long the kernel may cache a name.
+/// Returns how long the kernel may cache a name: an hour, since only this server changes names.
 pub(crate) fn kept_name() -> Duration {
     KEPT
 }
 
-/// Returns the error number for the kernel.
+/// Returns the error number of Linux that the kernel gets for `error`.
 pub(crate) fn errno(error: &FsError) -> Errno {
     Errno::from_i32(error.errno())
 }
@@ -37,7 +37,7 @@ pub(crate) fn number(inode: INodeNo) -> Inode {
     Inode::try_from(inode.0).unwrap_or(Inode::MAX)
 }
 
-/// Returns the file type in a mode.
+/// Returns the file type in a mode; a regular file if the type is unknown.
 pub(crate) fn file_type(mode: u32) -> FileType {
     match mode & FORMAT {
         0o010_000 => FileType::NamedPipe,

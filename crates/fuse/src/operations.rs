@@ -21,17 +21,17 @@ const CAPABILITY: &[u8] = b"security.capability";
 
 /// A file to be created.
 pub(crate) struct New {
-    /// Parent directory.
+    /// Inode of the directory in which the file is created.
     pub parent: Inode,
-    /// Name.
+    /// Name of the new file in its directory.
     pub name: Vec<u8>,
-    /// File type and permissions.
+    /// File type and permissions of the new file, in the encoding of `st_mode`, before the umask is applied.
     pub mode: u32,
-    /// Permissions that the caller's umask removes from new files.
+    /// Mask of the permission bits that are removed from `mode`. Not used if the directory has a default access list.
     pub umask: u32,
-    /// Device number of a device node.
+    /// Device number (`st_rdev`) of a new device node; not used for other files.
     pub rdev: u32,
-    /// User and group of the caller.
+    /// User ID and group ID of the process that creates the file.
     pub caller: Caller,
 }
 
@@ -149,13 +149,19 @@ pub(crate) async fn set_attribute(
     }
 }
 
-/// Removes an extended attribute.
+/// Removes an extended attribute of a file.
+///
+/// # Errors
+/// The file cannot have an attribute of this name, or does not have it, or the removal failed.
 pub(crate) async fn remove_attribute(fs: &Fs, inode: Inode, name: &[u8]) -> Result<(), FsError> {
     attribute_name::check_change(name, fs.attr(inode)?.attributes.mode)?;
     fs.remove_attribute(inode, name).await
 }
 
 /// Returns the allocation that a `mode` of fallocate(2) requests.
+///
+/// # Errors
+/// [`FsError::NotSupported`] for a mode other than those of [`Allocate`].
 pub(crate) fn allocation(mode: i32) -> Result<Allocate, FsError> {
     const KEEP: i32 = libc::FALLOC_FL_KEEP_SIZE;
     const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | KEEP;
@@ -171,7 +177,11 @@ pub(crate) fn allocation(mode: i32) -> Result<Allocate, FsError> {
     }
 }
 
-/// Copies up to `length` bytes from one place to another. Returns the number of bytes copied.
+/// Copies up to `length` bytes, and at most 16 MiB, from one file to another. `from` and `to` are pairs of an inode and
+/// a byte offset. Returns the number of bytes copied; fewer than asked at the end of the file or after an error.
+///
+/// # Errors
+/// Nothing could be copied.
 pub(crate) async fn copy(fs: &Fs, from: (Inode, u64), to: (Inode, u64), length: u64) -> Result<u64, FsError> {
     let mut done = 0;
     while done < length.min(COPY_BYTES_MAX) {

@@ -15,7 +15,7 @@ const DRIVE_BYTES: u64 = 2 << 20;
 /// Maximum number of bytes read ahead, however many drives there are.
 const BYTES_MAX: u64 = 32 << 20;
 
-/// Returns the number of the device of a directory.
+/// Returns the number of the device (`st_dev`) of a directory; `None` if its attributes cannot be read.
 pub(crate) fn device(directory: &Path) -> Option<u64> {
     std::fs::metadata(directory).ok().map(|about| about.dev())
 }

@@ -94,13 +94,13 @@ impl<C: 'static> Core<C> {
         self.locked_queue().clear();
     }
 
-    /// Marks that no more requests will come.
+    /// Marks that the kernel sends no more requests, and wakes the thread that runs the core.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
         self.notify.notify();
     }
 
-    /// Returns whether no more requests will come.
+    /// Returns whether [`Core::end`] was called: the kernel sends no more requests.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Relaxed)
     }

@@ -24,19 +24,19 @@ const STEP: u64 = 65_536;
 
 /// Result of a conversion of a workload to a trace file.
 pub struct Converted {
-    /// Format of the file written.
+    /// Description of the format in which the file was written.
     pub writer: &'static WriterInfo,
     /// Number of requests written, and counts of the requests and details that the format cannot represent.
     pub written: Written,
 }
 
 /// Writes the requests of `workload` into the file `path`, in the format of `writer`. The file appears under its name
-/// only when it is complete and its contents are durable. A generator assumes a drive of [`GENERATOR_SECTORS`].
+/// only when it is complete and its contents are durable. A generator assumes a drive of 1 TB.
 ///
 /// # Errors
 ///
-/// If `path` is an input of the workload or may not be written, if the workload depends on a drive (see
-/// [`open_without_drive`]), if a request cannot be read or written, or if `progress` asks to stop. A previous file at
+/// If `path` is an input of the workload or may not be written, if the requests depend on simulated time and their
+/// number is not limited, if a request cannot be read or written, or if `progress` asks to stop. A previous file at
 /// `path` is then unchanged.
 pub fn convert(
     workload: &Workload,
@@ -64,8 +64,8 @@ pub fn convert(
     Ok(Converted { writer, written })
 }
 
-/// Returns a source of the requests of `workload` that is read without a drive. A generator assumes a drive of
-/// [`GENERATOR_SECTORS`].
+/// Returns a source of the requests of `workload` that is read without a drive. A generator assumes a drive of 1 TB
+/// ([`GENERATOR_SECTORS`]).
 ///
 /// # Errors
 ///
@@ -111,24 +111,25 @@ pub fn writer_for(path: &Path, to: Option<&str>) -> Result<&'static WriterInfo, 
 /// Statistics of a workload, as `imbrex trace info` prints them.
 #[derive(Serialize)]
 pub struct Described {
-    /// Figures counted while the requests were read.
+    /// Statistics of all requests of the workload, such as their numbers, sizes and working set.
     #[serde(flatten)]
     pub info: TraceInfo,
     /// Published figures that a built-in workload was made to reproduce, by their path in `info`; empty for other
     /// workloads.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub targets: BTreeMap<&'static str, f64>,
-    /// Notices for the user about the way in which the workload was read.
+    /// Notices for the user about the way in which the workload was read, such as a device that was chosen.
     pub warnings: Vec<String>,
 }
 
 /// Reads all requests of `workload` once and returns their statistics. Calls `see` with each request and its number,
-/// counted from 1. A generator assumes a drive of [`GENERATOR_SECTORS`]. If the trace has several devices and the user
-/// chose none, the figures are of the device with the most requests, and `devices` lists all.
+/// counted from 1. A generator assumes a drive of 1 TB. If the trace has several devices and the user chose none, the
+/// figures are of the device with the most requests, and `devices` lists all.
 ///
 /// # Errors
 ///
-/// If the workload depends on a drive (see [`open_without_drive`]) or cannot be read, or if `progress` asks to stop.
+/// If the requests depend on simulated time and their number is not limited, if the workload cannot be read, or if
+/// `progress` asks to stop.
 pub fn describe(
     workload: &Workload,
     progress: &Progress,

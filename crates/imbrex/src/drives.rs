@@ -132,12 +132,12 @@ impl DrivePlan {
         DrivePlan::parse_with(text, &ProfileFiles::default())
     }
 
-    /// Parses a drive text like [`DrivePlan::parse`]. If `files` has the profile file that the text names, the file on
-    /// disk is not read.
+    /// Parses the drive text `PROFILE[+LAYER][:key=value,…]`, and builds the drive once to learn its capacity. If
+    /// `files` has the profile file that the text names, the file on disk is not read.
     ///
     /// # Errors
     ///
-    /// As for [`DrivePlan::parse`].
+    /// If the text cannot be parsed, the profile does not exist, or the drive cannot be built.
     pub fn parse_with(text: &str, files: &ProfileFiles) -> Result<DrivePlan, Failure> {
         let spec = DriveSpec::parse(text)?;
         let profile = match files.texts.get(&spec.profile) {
@@ -174,7 +174,8 @@ impl DrivePlan {
         }
     }
 
-    /// Returns the text of the drive: as the user gave it, or as [`DrivePlan::baseline_label`] made it.
+    /// Returns the text of the drive as the user gave it. Of a baseline that the program derived from a drive, returns
+    /// `PROFILE+conventional` with that drive's profile.
     pub fn label(&self) -> &str {
         &self.spec.text
     }
@@ -250,7 +251,7 @@ pub fn fresh(text: &str) -> Result<Drive, Failure> {
 ///
 /// # Errors
 ///
-/// As for [`fresh`].
+/// If the text cannot be parsed, the profile does not exist, or the drive cannot be built.
 pub fn build(text: &str) -> Result<(Drive, DriveSpec), Failure> {
     let spec = DriveSpec::parse(text)?;
     let drive = Drive::build(&spec, &find_profile(&spec.profile)?)?;
@@ -262,7 +263,8 @@ pub fn build(text: &str) -> Result<(Drive, DriveSpec), Failure> {
 ///
 /// # Errors
 ///
-/// As for [`fresh`], and if the emulated drive cannot be made of the drive.
+/// If the text cannot be parsed, the profile does not exist, the drive cannot be built, or the emulated drive cannot be
+/// made of the drive.
 pub fn emulated(text: &str) -> Result<EmulatedDrive, Failure> {
     let (drive, spec) = build(text)?;
     let header = header_of(&drive, &spec, &Making::default()).map_err(Failure::usage)?;

@@ -45,7 +45,8 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading, Failure> {
     Ok(readers::read(&name, &bytes, options)?)
 }
 
-/// Reads a measurement of single requests from the file `path`.
+/// Reads a measurement of single requests of a real drive from the file `path`, which may be compressed. `options`
+/// select columns, units and device.
 ///
 /// # Errors
 ///
@@ -189,8 +190,10 @@ impl Columns {
     }
 }
 
-/// Compares the drive with the text `drive` with the measurement of a real drive in the file `path`. `workload`
-/// describes, in fio's words, the requests of a measurement that holds only a distribution of latencies.
+/// Simulates the drive that the text `drive` names, and compares it with the measurement of a real drive in the file
+/// `path`. `workload` describes, in fio's words, the requests of a measurement that holds only a distribution of
+/// latencies. `options` select columns, units and device of the measurement. Returns the measurement and the
+/// comparison.
 ///
 /// # Errors
 ///
@@ -246,7 +249,7 @@ pub fn validation_document(
 }
 
 /// Fits the parameters of the profile `from`, a name or a TOML file, to the measurement of a real drive in the file
-/// `path`. Returns the measurement and the fit.
+/// `path`. `options` select columns, units and device of the measurement. Returns the measurement and the fit.
 ///
 /// # Errors
 ///

@@ -10,29 +10,30 @@ use crate::drives::FitChoice;
 /// `None` means the default of the workload or of the drive's profile, unless the field says otherwise.
 #[derive(Clone, Debug)]
 pub struct SimulationOptions {
-    /// Treatment of a workload that addresses sectors past the end of a drive.
+    /// Treatment of a workload that addresses sectors past the end of a drive. By default, the disk gets more tracks.
     pub fit: FitChoice,
-    /// Name of the arrival process: `fixed-queue`, `closed`, `open` or `flat-out`. `None` for the default of the
-    /// workload.
+    /// Name of the arrival process, the rule for the time at which each request enters the queue: `fixed-queue` (the
+    /// workload's distances in time, delayed while the queue is full), `closed` (a constant number outstanding), `open`
+    /// (the workload's times) or `flat-out` (one after the other). `None` for the default of the workload.
     pub arrival: Option<String>,
     /// Maximum number of outstanding requests, at least 1. `None` for the default of the workload. An error with the
     /// arrivals `open` and `flat-out`, which have no such limit.
     pub queue: Option<u32>,
-    /// Name of the scheduler that picks the next waiting request: `fifo`, `elevator` or `sptf`. `None` for the default
-    /// of the drive's profile.
+    /// Name of the scheduler that picks the next waiting request: `fifo`, `elevator`, or `sptf` for the shortest
+    /// positioning time. `None` for the default of the drive's profile.
     pub schedule: Option<String>,
     /// Size of the drive's volatile write cache in bytes; 0 for none, `None` for the size in the drive's profile.
     pub write_cache_bytes: Option<u64>,
     /// Size of the drive's buffer for read look-ahead in bytes; 0 for none, `None` for the size in the drive's profile.
     pub read_ahead_bytes: Option<u64>,
     /// Number of requests at the beginning of the workload that are served but not measured. An error if the workload
-    /// has no more requests than that.
+    /// has no more requests than that. 0 by default.
     pub warmup_requests: u64,
     /// Width, in simulated time, of the consecutive windows in which completed requests are counted. The first window
-    /// begins when measuring begins.
+    /// begins when measuring begins. 1 s by default.
     pub window: SimDuration,
-    /// Whether the simulation tracks the contents of every physical sector and checks that no live sector is lost. It
-    /// takes more time and memory.
+    /// Whether the simulation tracks the contents of every physical sector and checks that no sector with current data
+    /// is lost. The check takes more time and memory. `false` by default.
     pub check: bool,
     /// Maximum number of drives simulated at the same time; `None` for the number of cores.
     pub jobs: Option<u32>,

@@ -24,11 +24,12 @@ pub struct Progress {
 /// State of one progress bar: the progress of one piece of work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
-    /// Name of the bar, such as `reading the trace`.
+    /// Name of the progress bar, such as `reading the trace`.
     pub name: String,
     /// Number of units done: requests, points of a sweep, bytes or operations, as the work counts them.
     pub position: u64,
-    /// Number of units in all, in the same unit; `None` if unknown.
+    /// Number of units in all: requests, points of a sweep, bytes or operations, as the work counts them; `None` if
+    /// unknown.
     pub total: Option<u64>,
 }
 

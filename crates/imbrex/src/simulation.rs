@@ -89,14 +89,15 @@ struct RanDrive {
 }
 
 impl Simulation {
-    /// Creates a simulation with default options and without drives. If no drive is added, the simulation takes one of
-    /// every kind (see [`drives::one_of_every_kind`]).
+    /// Creates a simulation with default options and without drives. If no drive is added, the simulation takes one
+    /// drive for each translation layer that is not host-managed (see [`drives::one_of_every_kind`]).
     pub fn new() -> Simulation {
         Simulation::default()
     }
 
     /// Adds the drive that `text` names: `PROFILE[+LAYER][:key=value,…]`, where PROFILE may be a TOML file. If a
-    /// parameter lists several values ([`crate::sweep`]), adds one drive for each combination of values.
+    /// parameter has several values, such as `1%|2%` or the range `1%..10%/1%`, adds one drive for each combination of
+    /// values.
     ///
     /// # Errors
     ///
@@ -108,13 +109,14 @@ impl Simulation {
         Ok(self)
     }
 
-    /// Sets contents of profile files that are used in place of the files on disk. Affects only drives that are added
-    /// afterwards, and a baseline given as [`Baseline::Drive`].
+    /// Sets the contents of TOML files of drive profiles, which are used in place of the files on disk. Affects only
+    /// drives that are added afterwards, and a baseline given as [`Baseline::Drive`].
     pub fn profile_files(self, profile_files: ProfileFiles) -> Simulation {
         Simulation { profile_files, ..self }
     }
 
-    /// Sets the choice of the drive that the others are compared with; [`Baseline::Conventional`] by default.
+    /// Sets the choice of the drive that the others are compared with. By default, it is a conventional drive of each
+    /// drive's own profile ([`Baseline::Conventional`]).
     pub fn baseline(self, baseline: Baseline) -> Simulation {
         Simulation { baseline, ..self }
     }
@@ -130,8 +132,8 @@ impl Simulation {
         Simulation { command, ..self }
     }
 
-    /// Completes the simulation before a long trace is read: adds one drive of every kind if there is none, adds the
-    /// baselines, and creates and reserves the folder of the result files.
+    /// Completes the simulation before a long trace is read. If there is no drive, adds one for each translation layer
+    /// that is not host-managed. Adds the baselines, and creates and reserves the folder of the result files.
     ///
     /// # Errors
     ///
@@ -151,7 +153,8 @@ impl Simulation {
     ///
     /// # Errors
     ///
-    /// As for [`Simulation::prepared`] and [`Prepared::run`].
+    /// If a drive cannot be built, the workload fits on no drive or cannot be read, an option has a wrong value, or the
+    /// folder or a result file cannot be written. [`Simulation::prepared`] and [`Prepared::run`] list all causes.
     pub fn run(self, workload: &Workload, progress: &Progress) -> Result<Simulated, Failure> {
         self.prepared()?.run(workload, progress)
     }

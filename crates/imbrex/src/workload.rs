@@ -29,7 +29,8 @@ use imbrex_units::names::suggestion;
 pub struct WorkloadOptions {
     /// Options for reading a trace. An error if one of them is given for a generator.
     pub trace: imbrex_trace::TraceOptions,
-    /// Seed of a generator's random numbers, which replaces the seed in its words. An error if given for a trace.
+    /// Seed of a generator's random numbers, which replaces the seed in its words. `None` keeps that seed; by default,
+    /// it is 1. A seed is an error for a trace.
     pub seed: Option<u64>,
     /// Maximum number of requests, taken from the beginning of the workload; `None` for all.
     pub limit: Option<u64>,
@@ -47,7 +48,8 @@ pub struct Workload {
     pub sha256: String,
     /// Seed of a generator's random numbers; 0 for a trace and for requests in memory.
     pub seed: u64,
-    /// Counts of the requests that [`Workload::open`] yields, from reading the trace through; `None` for a generator.
+    /// Counts of the requests that a run of the trace yields: of the chosen device, and up to the limit of requests.
+    /// `None` for a generator.
     pub counts: Option<WorkloadCounts>,
     /// Records left out and decisions made by the trace reader while the trace was read through; empty for a generator.
     pub facts: Facts,
@@ -126,19 +128,19 @@ impl Origin {
 /// Counts of the requests of a workload.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct WorkloadCounts {
-    /// Number of all requests.
+    /// Number of all requests counted: reads, writes, flushes and trims.
     pub requests: u64,
-    /// Number of reads.
+    /// Number of reads among the requests counted.
     pub reads: u64,
-    /// Number of writes.
+    /// Number of writes among the requests counted.
     pub writes: u64,
-    /// Number of flushes.
+    /// Number of flushes among the requests counted.
     pub flushes: u64,
-    /// Number of trims.
+    /// Number of trims among the requests counted.
     pub trims: u64,
-    /// Sum of the lengths of all reads, in bytes.
+    /// Sum of the lengths of all reads counted, in bytes.
     pub read_bytes: u64,
-    /// Sum of the lengths of all writes, in bytes.
+    /// Sum of the lengths of all writes counted, in bytes.
     pub write_bytes: u64,
     /// Latest time of a request in nanoseconds, counted from time 0, at which a trace's first request is. 0 if no
     /// request has a time of its own.
@@ -188,11 +190,14 @@ impl Workload {
         Workload::find(word, &WorkloadOptions::default(), progress)
     }
 
-    /// Finds the workload called `word` like [`Workload::named`], with the options `args`.
+    /// Finds the workload called `word` with the options `args`. `word` is a trace file, `-` for standard input, a
+    /// built-in workload, a generator in fio's words, or a `.toml` file with such words. A trace is read through at
+    /// once. Of a trace with several devices, only the one with the most requests is taken, unless `args` name one.
     ///
     /// # Errors
     ///
-    /// As for [`Workload::named`], and if an option does not apply to the workload.
+    /// If no workload has this name, if it cannot be read or parsed, if a trace has no requests, if `progress` asks to
+    /// stop, or if an option does not apply to the workload.
     pub fn find(word: &str, args: &WorkloadOptions, progress: &Progress) -> Result<Workload, Failure> {
         let mut found = Workload::find_without_inputs(word, args, progress)?;
         found.inputs = inputs_of(word);
@@ -286,7 +291,8 @@ impl Workload {
     ///
     /// # Errors
     ///
-    /// As for [`Workload::open`].
+    /// If the file was changed since it was read through or cannot be opened, or if a generator does not fit on the
+    /// drive.
     ///
     /// # Panics
     ///
@@ -311,7 +317,7 @@ impl Workload {
         Counted { source, counts: WorkloadCounts::default(), left: self.limit.unwrap_or(u64::MAX) }
     }
 
-    /// Returns whether [`WorkloadOptions::limit`] was given.
+    /// Returns whether a maximum number of requests was given ([`WorkloadOptions::limit`]).
     pub fn is_limited(&self) -> bool {
         self.limit.is_some()
     }
@@ -330,9 +336,9 @@ impl Workload {
         }
     }
 
-    /// Returns one past the last sector of 512 bytes that the workload addresses, whatever the drive. For a generator,
-    /// ignores addresses that depend on the size of the drive: a generator in fio's words then has 0, and a built-in
-    /// workload that adapts to the drive has `None`.
+    /// Returns one past the last sector of 512 bytes that the workload addresses, whatever the drive. Of a generator in
+    /// fio's words, regions that depend on the size of the drive are ignored: the result is 0 if all do. Returns `None`
+    /// for a built-in workload that adapts to the drive.
     pub fn end_sectors(&self) -> Option<u64> {
         match (&self.kind, self.counts) {
             (Kind::BuiltIn { entry, .. }, _) => entry.reach_sectors,
@@ -407,8 +413,9 @@ impl Workload {
         }
     }
 
-    /// Returns the name of the arrival process unless the user chooses another: `fixed-queue` for traces and stand-ins
-    /// for traces, `open` for generators with times of their own, else `closed`.
+    /// Returns the name of the arrival process, the rule by which requests enter the queue, unless the user chooses
+    /// another: `fixed-queue` for traces and stand-ins for traces, `open` for generators with times of their own, else
+    /// `closed`.
     pub fn default_arrival(&self) -> &'static str {
         match self.generator_arrival() {
             None | Some(generators::Arrival::AsTraced) => "fixed-queue",

@@ -16,11 +16,11 @@ pub struct LayerInfo {
     /// Names of the recordings that the layer can work on: `shingled`, `interlaced`, `block-interference`,
     /// `conventional`, `caveat`. The layer cannot be built over a disk with another recording.
     pub recordings: &'static [&'static str],
-    /// Whether the layer is host-managed, so that the host has to avoid destructive writes: see
-    /// [`Layer::is_host_managed`].
+    /// Whether the layer is host-managed: a write may destroy other sectors, and the host has to avoid writes that
+    /// destroy data which it still needs.
     pub host_managed: bool,
-    /// The unit that one entry of the layer's map covers, as text for tables: `block`, `track`, `extent`; `none` if the
-    /// layer has no map.
+    /// The unit that one entry of the layer's map covers, as text for tables, such as `block`, `track` or `extent`;
+    /// `none` if the layer has no map.
     pub mapping_unit: &'static str,
     /// The paper and section that the layer follows, as text for tables.
     pub source: &'static str,
@@ -29,8 +29,9 @@ pub struct LayerInfo {
     /// The kinds of record that the layer writes to the journal, in groups. Several layers share some groups, such as
     /// the records of the backup log of interlaced disks. The order of the groups has no meaning.
     pub records: &'static [&'static [RecordInfo]],
-    /// Sets of parameters with which the layer fits a toy disk of a few thousand sectors. Each set is one text, such as
-    /// `key=value,key=value`. The tests of all layers run once with each set; an empty list makes these tests fail.
+    /// Sets of parameters with which the layer fits a toy disk of about a thousand sectors. Each set is one text, such
+    /// as `key=value,key=value`; an empty text means the defaults. The tests of all layers run once with each set; an
+    /// empty list makes these tests fail.
     pub toys: &'static [&'static str],
     /// Builds the layer from a disk and parameters. Returns an error that names the parameter if a value is not
     /// possible on that disk.

@@ -24,9 +24,9 @@ use crate::zones::Zones;
 /// A run of consecutive logical sectors that are also consecutive on a medium, or are all trimmed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Piece {
-    /// First logical sector.
+    /// First logical sector of the run.
     pub lba: Lba,
-    /// Number of sectors of the run.
+    /// Number of logical sectors of the run.
     pub sectors: Sectors,
     /// The medium, and the physical sector of `lba`; the other sectors follow it in order. `None` if the sectors are
     /// trimmed.
@@ -64,7 +64,7 @@ pub struct Cache {
 /// How soon the layer will have to plan the command that a hint ([`Layer::prefetch`]) announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrefetchHint {
-    /// The command is the next one that the layer plans.
+    /// The command is the next one that the layer plans, so the memory that it needs should be prefetched now.
     Next,
     /// The layer plans other commands first. Following a pointer that is not in the processor's cache yet would cost a
     /// wait now. So a layer should only prefetch the memory of that pointer. The memory to which the pointer leads can
@@ -101,9 +101,9 @@ pub trait Layer: Send {
     /// groups of its own.
     fn plan(&mut self, commands: &[Command], plan: &mut Plan);
 
-    /// Takes the hint that a command which begins at `lba` will be planned soon; `lba` may lie past the capacity. A
-    /// layer may make the processor prefetch the part of the map that the command will need ([`crate::map::prefetch`]).
-    /// The hint changes no plan. By default it has no effect.
+    /// Takes the hint that a command which begins at `lba` will be planned soon: as the next one or later, as `_coming`
+    /// says. `lba` may lie past the capacity. A layer may make the processor prefetch the part of the map that the
+    /// command will need ([`crate::map::prefetch`]). The hint changes no plan. By default it has no effect.
     fn prefetch(&self, _lba: Lba, _coming: PrefetchHint) {}
 
     /// Returns whether the waiting command `candidate` may be served by one call of [`Layer::plan`] together with the
@@ -146,8 +146,9 @@ pub trait Layer: Send {
         false
     }
 
-    /// Appends to `pieces` the places at which a read would find the `sectors` from `lba` on. The pieces are in order
-    /// of LBA and cover exactly these sectors; trimmed sectors have a piece without a place.
+    /// Appends to `pieces` the places at which a read would find the `sectors` from `lba` on, which lie within the
+    /// capacity. The pieces are in order of LBA and cover exactly these sectors; trimmed sectors have a piece without a
+    /// place.
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>);
 
     /// Returns whether the layer is host-managed: a write may destroy other sectors, and the host has to avoid writes
@@ -187,7 +188,8 @@ pub trait Layer: Send {
     /// The first broken invariant that the check finds.
     fn self_check(&self) -> Result<(), Violation>;
 
-    /// Returns the memory that the layer's map needs.
+    /// Returns the memory that the layer's map needs, in bytes: on a drive's controller, by the formula of the layer's
+    /// paper, and in this program now.
     fn memory(&self) -> MapMemory;
 
     /// Calls `each` once with every cache of the layer, so that the fill level of each cache can be shown. By default

@@ -20,10 +20,11 @@ pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 
 /// Flags of the handshake (bit masks). The server offers them in 16 bits, and the client accepts them in 32 bits.
 pub mod handshake_flag {
-    /// Fixed newstyle handshake: the server answers unknown options with an error instead of ending the connection.
+    /// Handshake flag, fixed newstyle: the server answers unknown options with an error instead of ending the
+    /// connection.
     pub const FIXED_NEWSTYLE: u16 = 1 << 0;
-    /// The server sends no zeroes ([`EXPORT_ZEROES`](super::EXPORT_ZEROES)) after its answer to
-    /// [`option::EXPORT_NAME`](super::option::EXPORT_NAME).
+    /// Handshake flag: after its answer to [`option::EXPORT_NAME`](super::option::EXPORT_NAME), the server does not
+    /// send the 124 zero bytes ([`EXPORT_ZEROES`](super::EXPORT_ZEROES)).
     pub const NO_ZEROES: u16 = 1 << 1;
 }
 
@@ -33,156 +34,168 @@ pub const EXPORT_ZEROES: usize = 124;
 
 /// Numbers of the options that a client sends during the handshake.
 pub mod option {
-    /// Selects an export by name and ends the handshake. The server cannot reply with an error; it can only close the
-    /// connection.
+    /// Option of a client: selects an export by name and ends the handshake. The server cannot reply with an error; it
+    /// can only close the connection.
     pub const EXPORT_NAME: u32 = 1;
-    /// Ends the handshake and the connection.
+    /// Option of a client: ends the handshake and the connection.
     pub const ABORT: u32 = 2;
-    /// Asks for the names of all exports.
+    /// Option of a client: asks for the names of all exports.
     pub const LIST: u32 = 3;
-    /// Starts encryption of the connection with TLS.
+    /// Option of a client: starts encryption of the connection with TLS.
     pub const STARTTLS: u32 = 5;
-    /// Asks for properties of an export, such as its size, without selecting the export.
+    /// Option of a client: asks for properties of an export, such as its size, without selecting the export.
     pub const INFO: u32 = 6;
-    /// Selects an export and ends the handshake; the server replies with properties of the export, as to [`INFO`].
+    /// Option of a client: selects an export and ends the handshake. The server replies with properties of the export,
+    /// such as its size.
     pub const GO: u32 = 7;
-    /// Asks the server to use structured replies.
+    /// Option of a client: asks the server to use structured replies.
     pub const STRUCTURED_REPLY: u32 = 8;
-    /// Asks for the names of the metadata contexts of an export, such as `base:allocation`.
+    /// Option of a client: asks for the names of the metadata contexts of an export, such as `base:allocation`.
     pub const LIST_META_CONTEXT: u32 = 9;
-    /// Selects the metadata contexts that [`command::BLOCK_STATUS`](super::command::BLOCK_STATUS) reports.
+    /// Option of a client: selects the metadata contexts, such as `base:allocation`, that
+    /// [`command::BLOCK_STATUS`](super::command::BLOCK_STATUS) reports.
     pub const SET_META_CONTEXT: u32 = 10;
 }
 
 /// Types of the server's replies to options.
 pub mod reply {
-    /// The option was accepted. If several replies answer an option, this one is the last.
+    /// Type of a reply to an option: the option was accepted. If several replies answer an option, this one is the
+    /// last.
     pub const ACK: u32 = 1;
-    /// The name of one export, in answer to [`option::LIST`](super::option::LIST).
+    /// Type of a reply to an option: the name of one export, in answer to [`option::LIST`](super::option::LIST).
     pub const SERVER: u32 = 2;
-    /// One property of an export, of a type in [`info`](super::info).
+    /// Type of a reply to an option: one property of an export, such as its size; the module [`info`](super::info)
+    /// lists the properties.
     pub const INFO: u32 = 3;
-    /// The name and the number of one metadata context.
+    /// Type of a reply to an option: the name and the number of one metadata context.
     pub const META_CONTEXT: u32 = 4;
-    /// Bit that is set in the type of every reply that reports an error.
+    /// Bit that is set in the type of every reply to an option that reports an error.
     pub const ERROR: u32 = 1 << 31;
-    /// Error: the server does not know the option.
+    /// Error reply to an option: the server does not know the option.
     pub const ERR_UNSUPPORTED: u32 = 0x8000_0001;
-    /// Error: the server's policy forbids the option.
+    /// Error reply to an option: the server's policy forbids the option.
     pub const ERR_POLICY: u32 = 0x8000_0002;
-    /// Error: the option is syntactically or semantically invalid.
+    /// Error reply to an option: the option is syntactically or semantically invalid.
     pub const ERR_INVALID: u32 = 0x8000_0003;
-    /// Error: the server requires TLS before this option.
+    /// Error reply to an option: the server requires TLS before this option.
     pub const ERR_TLS_REQUIRED: u32 = 0x8000_0005;
-    /// Error: the requested export does not exist.
+    /// Error reply to an option: the requested export does not exist.
     pub const ERR_UNKNOWN: u32 = 0x8000_0006;
-    /// Error: the server is shutting down.
+    /// Error reply to an option: the server is shutting down.
     pub const ERR_SHUTDOWN: u32 = 0x8000_0007;
-    /// Error: the option or its reply is too large.
+    /// Error reply to an option: the option or its reply is too large.
     pub const ERR_TOO_BIG: u32 = 0x8000_0009;
 }
 
 /// Types of the properties of an export, in replies of the type `reply::INFO`.
 pub mod info {
-    /// Size of the export in bytes, and its transmission flags ([`flag`](super::flag)).
+    /// Property of an export in a reply to an option: its size in bytes, and its transmission flags
+    /// ([`flag`](super::flag)).
     pub const EXPORT: u16 = 0;
-    /// Name of the export.
+    /// Property of an export in a reply to an option: its name.
     pub const NAME: u16 = 1;
-    /// Description of the export for human readers.
+    /// Property of an export in a reply to an option: its description for human readers.
     pub const DESCRIPTION: u16 = 2;
-    /// Smallest, preferred and largest block size of requests, in bytes.
+    /// Property of an export in a reply to an option: the smallest, preferred and largest block size of requests, in
+    /// bytes.
     pub const BLOCK_SIZE: u16 = 3;
 }
 
 /// Transmission flags of an export (bit masks): which commands and flags the server supports.
 pub mod flag {
-    /// The other transmission flags are valid; always set.
+    /// Transmission flag of an export: the other transmission flags are valid; always set.
     pub const HAS_FLAGS: u16 = 1 << 0;
-    /// The export is read-only: writes fail.
+    /// Transmission flag of an export: the export is read-only, so writes fail.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// The server supports [`command::FLUSH`](super::command::FLUSH).
+    /// Transmission flag of an export: the server supports [`command::FLUSH`](super::command::FLUSH).
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// The server supports [`command_flag::FUA`](super::command_flag::FUA).
+    /// Transmission flag of an export: the server supports requests with
+    /// [`command_flag::FUA`](super::command_flag::FUA) (force unit access).
     pub const SEND_FUA: u16 = 1 << 3;
-    /// The export behaves like a rotating disk, so the client should schedule requests accordingly.
+    /// Transmission flag of an export: the export behaves like a rotating disk, so the client should schedule requests
+    /// accordingly.
     pub const ROTATIONAL: u16 = 1 << 4;
-    /// The server supports [`command::TRIM`](super::command::TRIM).
+    /// Transmission flag of an export: the server supports [`command::TRIM`](super::command::TRIM).
     pub const SEND_TRIM: u16 = 1 << 5;
-    /// The server supports [`command::WRITE_ZEROES`](super::command::WRITE_ZEROES).
+    /// Transmission flag of an export: the server supports [`command::WRITE_ZEROES`](super::command::WRITE_ZEROES).
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// The server supports the request flag DF (do not fragment), which asks for the data of a read in a single chunk.
+    /// Transmission flag of an export: the server supports the request flag DF (do not fragment), which asks for the
+    /// data of a read in a single chunk.
     pub const SEND_DF: u16 = 1 << 7;
-    /// Several connections may use the export together: a flush on one covers the completed writes of all.
+    /// Transmission flag of an export: several connections may use the export together; a flush on one covers the
+    /// completed writes of all.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// The server supports [`command_flag::FAST_ZERO`](super::command_flag::FAST_ZERO).
+    /// Transmission flag of an export: the server supports requests with
+    /// [`command_flag::FAST_ZERO`](super::command_flag::FAST_ZERO).
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
 /// Types of requests, as sent in the header of a request.
 pub mod command {
-    /// Read a range of bytes.
+    /// Type of a request: read a range of bytes.
     pub const READ: u16 = 0;
-    /// Write a range of bytes; the data follows the header.
+    /// Type of a request: write a range of bytes; the data follows the header.
     pub const WRITE: u16 = 1;
-    /// End the connection; the server sends no reply.
+    /// Type of a request: end the connection; the server sends no reply.
     pub const DISCONNECT: u16 = 2;
-    /// Make all completed writes durable.
+    /// Type of a request: make all completed writes durable.
     pub const FLUSH: u16 = 3;
-    /// Discard a range of bytes that the client no longer needs.
+    /// Type of a request: discard a range of bytes that the client no longer needs.
     pub const TRIM: u16 = 4;
-    /// Write zeroes to a range of bytes; no data is sent.
+    /// Type of a request: write zeroes to a range of bytes; no data is sent.
     pub const WRITE_ZEROES: u16 = 6;
-    /// Query which parts of a range of bytes are allocated, and which read as zeroes.
+    /// Type of a request: query which parts of a range of bytes are allocated, and which read as zeroes.
     pub const BLOCK_STATUS: u16 = 7;
 }
 
 /// Flags of requests (bit masks), as sent in the header of a request.
 pub mod command_flag {
-    /// Force unit access: the data of the request is durable before the reply.
+    /// Flag of a request, force unit access: the data of the request is durable before the reply.
     pub const FUA: u16 = 1 << 0;
-    /// For [`command::WRITE_ZEROES`](super::command::WRITE_ZEROES): the zeroes must stay allocated and not become a
-    /// hole.
+    /// Flag of a [`command::WRITE_ZEROES`](super::command::WRITE_ZEROES) request: the zeroes must stay allocated and
+    /// not become a hole.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// For [`command::BLOCK_STATUS`](super::command::BLOCK_STATUS): the reply must contain only one extent for each
-    /// metadata context.
+    /// Flag of a [`command::BLOCK_STATUS`](super::command::BLOCK_STATUS) request: the reply must contain only one
+    /// extent for each metadata context.
     pub const REQ_ONE: u16 = 1 << 3;
-    /// For [`command::WRITE_ZEROES`](super::command::WRITE_ZEROES): fail at once if the zeroes cannot be written faster
-    /// than by an ordinary write.
+    /// Flag of a [`command::WRITE_ZEROES`](super::command::WRITE_ZEROES) request: fail at once if the zeroes cannot be
+    /// written faster than by an ordinary write.
     pub const FAST_ZERO: u16 = 1 << 4;
 }
 
 /// Flag and types of the chunks of a structured reply.
 pub mod chunk {
-    /// Flag (bit mask) of the last chunk of a reply.
+    /// Flag (bit mask) of the last chunk of a structured reply.
     pub const DONE: u16 = 1;
-    /// Type of a chunk without contents.
+    /// Type of a chunk of a structured reply: no contents.
     pub const NONE: u16 = 0;
-    /// Type of a chunk with data that was read, after the offset of the data in the export.
+    /// Type of a chunk of a structured reply: data that was read, after the offset of the data in the export.
     pub const OFFSET_DATA: u16 = 1;
-    /// Type of a chunk with the extents of one metadata context, in reply to
+    /// Type of a chunk of a structured reply: the extents of one metadata context, in reply to
     /// [`command::BLOCK_STATUS`](super::command::BLOCK_STATUS).
     pub const BLOCK_STATUS: u16 = 5;
-    /// Type of a chunk with an error number and a message.
+    /// Type of a chunk of a structured reply: an error number and a message.
     pub const ERROR: u16 = 0x8001;
 }
 
 /// Error numbers in replies to requests; the values are those of Linux.
 pub mod errno {
-    /// The operation is not permitted, for example a write to a read-only export.
+    /// Error number in a reply to a request: the operation is not permitted, for example a write to a read-only export.
     pub const EPERM: u32 = 1;
-    /// Input/output error: the medium failed.
+    /// Error number in a reply to a request: input/output error; the medium failed.
     pub const EIO: u32 = 5;
-    /// The server has not enough memory for the request.
+    /// Error number in a reply to a request: the server has not enough memory for the request.
     pub const ENOMEM: u32 = 12;
-    /// The request is invalid, for example of an unknown type.
+    /// Error number in a reply to a request: the request is invalid, for example of an unknown type.
     pub const EINVAL: u32 = 22;
-    /// The range reaches past the end of the export, or the server's disk is full.
+    /// Error number in a reply to a request: the range reaches past the end of the export, or the server's disk is
+    /// full.
     pub const ENOSPC: u32 = 28;
-    /// The reply would be larger than one chunk may be.
+    /// Error number in a reply to a request: the reply would be larger than one chunk may be.
     pub const EOVERFLOW: u32 = 75;
-    /// The operation, or a flag of the request, is not supported.
+    /// Error number in a reply to a request: the operation, or a flag of the request, is not supported.
     pub const ENOTSUP: u32 = 95;
-    /// The server is shutting down.
+    /// Error number in a reply to a request: the server is shutting down.
     pub const ESHUTDOWN: u32 = 108;
 }
 
@@ -196,10 +209,10 @@ pub const REQUEST_BYTES: usize = 28;
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 /// Name of the only supported metadata context, which reports allocated ranges.
 pub const ALLOCATION: &str = "base:allocation";
-/// Number by which chunks of the type [`chunk::BLOCK_STATUS`] refer to the metadata context [`ALLOCATION`]. The server
+/// Number by which chunks of block status refer to the metadata context `base:allocation`, the only one. The server
 /// assigns this number.
 pub const ALLOCATION_ID: u32 = 1;
-/// Status flags of an extent in the metadata context [`ALLOCATION`]: not allocated (bit 0), and reads as zeroes (bit
+/// Status flags of an extent in the metadata context `base:allocation`: not allocated (bit 0), and reads as zeroes (bit
 /// 1).
 pub const HOLE_AND_ZERO: u32 = 0b11;
 
@@ -212,7 +225,7 @@ pub struct Request {
     pub command: u16,
     /// Number that the client chose for the request; the reply carries the same number.
     pub cookie: u64,
-    /// Offset of the first byte in the export.
+    /// Offset of the first byte of the request in the export, in bytes.
     pub offset: u64,
     /// Number of bytes in the export that the request concerns.
     pub length: u32,

@@ -16,8 +16,8 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Runs the experiment and returns its report. Claims whose number set a parameter of the run are marked as
-    /// [`ClaimKind::Fitted`](crate::ClaimKind::Fitted).
+    /// Runs the experiment and returns its report. Claims whose number set a parameter of the run are marked as fitted,
+    /// so that they do not count.
     ///
     /// # Errors
     ///

@@ -54,7 +54,7 @@ pub(crate) struct GuestOptions<'a> {
 
 /// Result of a run.
 pub(crate) struct GuestOutput {
-    /// Output of the guest on its console, without carriage returns.
+    /// Text that the guest wrote to its console, without carriage returns.
     pub said: String,
     /// For each drive, samples of its counters every 20 ms from the begin of the measurement until the guest ended.
     pub drives: Vec<Vec<Sample>>,
@@ -68,7 +68,7 @@ pub(crate) struct GuestOutput {
 pub(crate) struct Sample {
     /// Simulated time of the drive, in nanoseconds.
     pub at_ns: u64,
-    /// Work that the drive had done by then, since it was started.
+    /// Work that the drive had done by then, since it was started: busy time and bytes moved.
     pub did: Did,
 }
 

@@ -51,8 +51,8 @@ pub fn all() -> Vec<&'static Experiment> {
         .concat()
 }
 
-/// Returns the experiment called `word` (`cassuto/fig12`), or all experiments of the paper `word` (`cassuto`). Returns
-/// all experiments for `None`.
+/// Returns the experiment called `word` (`cassuto/fig12`), or all experiments of the paper `word` (`cassuto`), in the
+/// order in which they run. Returns all experiments for `None`.
 ///
 /// # Errors
 ///

@@ -35,8 +35,8 @@ pub fn as_text(experiment: &Experiment, report: &Report) -> String {
     text.trim_end().to_string()
 }
 
-/// Returns experiments with their reports as one JSON document (`imbrex.reproduce/2`), without the drawings of the
-/// figures.
+/// Returns experiments with their reports as one JSON document of the format `imbrex.reproduce/2`, with the file names
+/// of the figures but without their drawings.
 ///
 /// # Errors
 ///
@@ -76,8 +76,8 @@ pub fn write(folder: &Path, experiment: &Experiment, report: &Report) -> Result<
     Ok(replace(&folder.join("reproduction.md"), page(&kept(folder)?).as_bytes())?)
 }
 
-/// Returns the results that earlier runs kept in `folder`, in the order of [`all`]. Experiments without a readable
-/// results file are left out.
+/// Returns the results that earlier runs kept in the folder `reproduction` of `folder`, in the order in which
+/// experiments run. Experiments without a readable results file are left out.
 ///
 /// # Errors
 ///

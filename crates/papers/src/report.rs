@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimKind {
     /// The number follows from the algorithm in the paper, and the code under test computes it. Our number must be
-    /// equal, or within the stated tolerance.
+    /// equal, or within the stated tolerance. Counted in the summary.
     Derived,
     /// The authors measured the number. No parameter of our run was set by this number, or by one that determines it.
+    /// Counted in the summary.
     Predicted,
     /// The paper does not give the drive or the workload. Its sentence (an order, a jump, a factor) must hold as
-    /// written.
+    /// written. Counted in the summary.
     Shape,
     /// A parameter of our run was set by this number, or by one that determines it. So its agreement proves nothing.
     Fitted,
@@ -23,7 +24,7 @@ pub enum ClaimKind {
 }
 
 impl ClaimKind {
-    /// All kinds of claims; those that are counted ([`ClaimKind::is_counted`]) come first.
+    /// All kinds of claims. The three that are counted in the summary (derived, predicted, shape) come first.
     pub const ALL: [ClaimKind; 6] = [
         ClaimKind::Derived,
         ClaimKind::Predicted,
@@ -98,11 +99,11 @@ impl Verdict {
 pub struct Claim {
     /// Text of the claim: the quantity or statement that is compared.
     pub claim: String,
-    /// Kind of the claim: how the number in the paper relates to our run.
+    /// Kind of the claim: how the number in the paper relates to our run, for example predicted or fitted.
     pub kind: ClaimKind,
-    /// Number or sentence in the paper, as text.
+    /// Number or sentence in the paper, as text with its unit.
     pub theirs: String,
-    /// Number or finding of our run, as text.
+    /// Number or finding of our run, as text with its unit.
     pub ours: String,
     /// Verdict: whether the claim holds in our run.
     pub verdict: Verdict,
@@ -117,9 +118,9 @@ pub struct Claim {
 pub struct Table {
     /// Heading above the table: the measured quantity.
     pub heading: String,
-    /// Titles of the columns.
+    /// Titles of the columns, from left to right.
     pub columns: Vec<String>,
-    /// The rows, each with one cell for each column.
+    /// The rows of the table, each with one cell of text for each column.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -130,21 +131,23 @@ pub struct Report {
     pub method: String,
     /// The claims of the paper that the experiment judges, in the order of the report.
     pub claims: Vec<Claim>,
-    /// Tables of measurements that are compared with no paper.
+    /// Tables of measurements of our run that are compared with no paper.
     pub tables: Vec<Table>,
-    /// The figures, as pairs of a file name and the contents of an SVG file.
+    /// The figures (charts), as pairs of a file name and the contents of an SVG file. Empty if there are none.
     pub figures: Vec<(String, String)>,
     /// Further remarks, one paragraph each, such as deviations from the paper and reasons for differences.
     pub remarks: Vec<String>,
 }
 
 impl Report {
-    /// Adds a claim to the report. `holds` is whether it holds in our run, or `None` if it cannot be judged.
+    /// Adds a claim of a paper to the report. `theirs` is the paper's number or sentence, `ours` that of our run.
+    /// `holds` is whether the claim holds in our run, or `None` if it cannot be judged.
     pub fn claim(&mut self, kind: ClaimKind, claim: &str, theirs: &str, ours: impl Into<String>, holds: Option<bool>) {
         self.judged(kind, claim, theirs, ours, Verdict::of(holds));
     }
 
-    /// Adds a claim with its verdict to the report. Unlike [`Report::claim`], the verdict can be any.
+    /// Adds a claim of a paper with any verdict to the report. `theirs` is the paper's number or sentence, `ours` that
+    /// of our run.
     pub fn judged(&mut self, kind: ClaimKind, claim: &str, theirs: &str, ours: impl Into<String>, verdict: Verdict) {
         let (claim, theirs, ours) = (claim.into(), theirs.into(), ours.into());
         self.claims.push(Claim { claim, kind, theirs, ours, verdict, fitted_by: None });

@@ -10,24 +10,25 @@ use super::{Experiment, guide};
 /// The results of an experiment in the form in which a JSON file in `docs/reproduction` keeps them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Results {
-    /// Name of the experiment: `paper/figure`.
+    /// Name of the experiment: `paper/figure`, such as `cassuto/fig12`.
     pub experiment: String,
-    /// Title of the experiment in one line.
+    /// Title of the experiment in one line: its result or subject.
     pub title: String,
-    /// Method of the experiment, in Markdown.
+    /// Method of the experiment: the facts that a reader needs to judge the claims, in Markdown.
     pub method: String,
-    /// The claims of the paper with their verdicts.
+    /// The claims of the paper that the experiment judges, with their verdicts, in the order of the report.
     pub claims: Vec<Claim>,
-    /// Tables of measurements that are compared with no paper.
+    /// Tables of measurements of our run that are compared with no paper.
     pub tables: Vec<Table>,
-    /// File names of the figures, which lie in the folder `figures` beside.
+    /// File names of the figures (SVG), which lie in the folder `figures` beside the folder of the results.
     pub figures: Vec<String>,
-    /// Further remarks, one paragraph each.
+    /// Further remarks, one paragraph each, such as deviations from the paper and reasons for differences.
     pub remarks: Vec<String>,
 }
 
 impl Results {
-    /// Returns the contents of `report` for keeping, with the file names of the figures in place of their drawings.
+    /// Returns the contents of `report`, the report of `experiment`, for keeping. File names stand in place of the
+    /// drawings of the figures.
     pub fn of(experiment: &Experiment, report: &Report) -> Results {
         Results {
             experiment: experiment.name.into(),
@@ -40,7 +41,7 @@ impl Results {
         }
     }
 
-    /// Returns the page of the experiment in Markdown: method, claims, figures, tables and remarks.
+    /// Returns the page of the experiment in Markdown: title, method, claims, figures, tables and remarks.
     pub fn page(&self) -> String {
         let mut text = format!("# {}: {}\n\n{}\n", self.experiment, self.title, self.method);
         if !self.claims.is_empty() {

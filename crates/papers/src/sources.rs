@@ -15,9 +15,9 @@ use super::report::{ClaimKind, Report};
 pub(crate) struct Source {
     /// Name of the parameter: `PROFILE: KEY`, or `LAYER: KEY` for a default of a layer.
     pub parameter: &'static str,
-    /// Value of the parameter, as its place has it.
+    /// Value of the parameter, as text in the form in which the profile or the layer has it.
     pub value: &'static str,
-    /// The figure of the paper, with its number, that set the value.
+    /// Figure, table or section of the paper, with its number, that set the value of the parameter.
     pub figure: &'static str,
     /// The claims that state this figure or follow from it: pairs of an experiment's name and a part of the claim's
     /// text.

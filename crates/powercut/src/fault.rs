@@ -13,22 +13,25 @@ use crate::versions::{State, read_block};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// A synced write never reached the disk: all its blocks that were not written since hold their previous durable
-    /// contents.
+    /// contents. The number is the seed that selects the write.
     DropWrite(u64),
-    /// One block of a synced write never reached the disk: the block holds its previous durable contents.
+    /// One block of a synced write never reached the disk: the block holds its previous durable contents. The number is
+    /// the seed that selects the block.
     DropBlock(u64),
-    /// One block holds any of its older durable versions.
+    /// One block holds one of its older durable versions. The number is the seed that selects the block and the
+    /// version.
     RollBack(u64),
 }
 
 /// Description of a fault that was applied to a disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Done {
-    /// Number of the file that has the fault.
+    /// Number, in the log, of the file that has the fault.
     pub file: FileId,
-    /// Offsets in the file of the affected blocks, in bytes.
+    /// Offsets of the affected blocks from the start of the file, in bytes, ascending.
     pub offsets: Vec<u64>,
-    /// Number of durable versions by which the selected block was set back; at least 1.
+    /// Number of durable versions by which the selected block was set back: 1 for a lost write or block, at least 1 for
+    /// a block that was rolled back. Counts only the versions that the replay keeps.
     pub ages: usize,
 }
 

@@ -23,9 +23,9 @@ pub type FileId = u32;
 pub enum Event {
     /// A system call wrote bytes to a file.
     Write {
-        /// Number of the file.
+        /// Number of the file in the log, from 0. It stays the same when the file is renamed.
         file: FileId,
-        /// Offset in the file, in bytes.
+        /// Offset of the first written byte in the file, in bytes.
         offset: u64,
         /// The bytes written.
         bytes: Arc<[u8]>,
@@ -34,29 +34,29 @@ pub enum Event {
     },
     /// A range of a file was filled with zeros; the length of the file stays.
     Zero {
-        /// Number of the file.
+        /// Number of the file in the log, from 0. It stays the same when the file is renamed.
         file: FileId,
-        /// Range of bytes in the file.
+        /// Range of bytes in the file that was filled with zeros; the end is exclusive.
         range: Range<u64>,
     },
     /// The length of a file changed, without a write of bytes.
     Resize {
-        /// Number of the file.
+        /// Number of the file in the log, from 0. It stays the same when the file is renamed.
         file: FileId,
-        /// New length in bytes.
+        /// New length of the file in bytes.
         len: u64,
     },
     /// Names of files changed in one atomic step: files were created, renamed, linked or unlinked.
     Names {
-        /// Each changed name, relative to the recorded folder, with the file that it now names; `None` for a removed
-        /// name.
+        /// Each changed name, as a path relative to the recorded folder, with the number of the file that it now names;
+        /// `None` for a removed name.
         changes: Vec<(String, Option<FileId>)>,
     },
     /// A file was synced, or its sync failed.
     Sync {
-        /// Number of the file.
+        /// Number of the file in the log, from 0. It stays the same when the file is renamed.
         file: FileId,
-        /// Range of bytes that was synced; `None` for all bytes and the length of the file.
+        /// Range of bytes that was synced, without its end; `None` for all bytes and the length of the file.
         range: Option<Range<u64>>,
         /// Whether the sync failed. The kernel then treats the pages as clean, so a later sync does not write them.
         has_failed: bool,
@@ -72,7 +72,7 @@ pub enum Event {
     Sent {
         /// Inode number of the socket, which identifies the socket.
         socket: u64,
-        /// Total number of bytes sent on the socket so far, including these.
+        /// Total number of bytes sent on the socket since the start of the log, including these.
         total: u64,
     },
 }
@@ -80,7 +80,8 @@ pub enum Event {
 /// An event of a log, with the system call that caused it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Name of the system call, such as `pwrite64`; other text for events that no single call caused.
+    /// Name of the system call that caused the event, such as `pwrite64`; other text for events that no single call
+    /// caused.
     pub call: &'static str,
     /// Change of the files, sync, or send.
     pub event: Event,
@@ -89,9 +90,9 @@ pub struct Entry {
 /// The contents and names of the files of a folder.
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
-    /// Contents of each file, including files that have no name any more.
+    /// Contents of each file, by the number of the file. Includes files that have no name any more.
     pub files: BTreeMap<FileId, Sparse>,
-    /// The file of each name. Names are paths relative to the folder.
+    /// Number of the file of each name. Names are paths relative to the folder.
     pub names: BTreeMap<String, FileId>,
 }
 
@@ -166,7 +167,7 @@ impl Disk {
 pub struct Log {
     /// The files before the first event, all durable.
     pub first: Disk,
-    /// The events, in the order in which they took place.
+    /// The events of the program with their system calls, in the order in which the events took place.
     pub entries: Vec<Entry>,
 }
 
@@ -178,7 +179,8 @@ impl Log {
         disk
     }
 
-    /// Returns, for each system call that caused an event, the number of its events.
+    /// Returns the number of events by cause: the name of the system call, or another text for events that no single
+    /// call caused.
     pub fn calls(&self) -> BTreeMap<&'static str, usize> {
         let mut calls = BTreeMap::new();
         self.entries.iter().for_each(|entry| *calls.entry(entry.call).or_default() += 1);

@@ -9,23 +9,28 @@ use crate::log::{Entry, Event, Log};
 /// A bug of a program, simulated by a change of the program's log. A test of power cuts must detect the bug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plant {
-    /// One sync of a file is missing.
+    /// One sync of a file is missing from the log.
     MissingSync,
-    /// The last write before a sync and the first write after the sync are swapped.
+    /// The last write before a sync and the first write after the sync are swapped in the log; these may concern
+    /// different files.
     SwappedWrites,
-    /// One write is missing, together with the adjacent writes of the same bytes.
+    /// One write is missing from the log, together with the adjacent writes of equal bytes.
     LostWrite,
-    /// One write, together with the adjacent writes of the same bytes, is undone after a later sync: from then on their
+    /// One write, together with the adjacent writes of equal bytes, is undone after a later sync: from then on their
     /// ranges durably hold the bytes from before these writes.
     LostGeneration,
 }
 
 impl Plant {
-    /// All kinds of bugs.
+    /// All kinds of bugs, in the order of their declaration.
     pub const ALL: [Plant; 4] = [Plant::MissingSync, Plant::SwappedWrites, Plant::LostWrite, Plant::LostGeneration];
 
-    /// Returns a copy of `log` with the bug at a position in `range` that `seed` selects, and this position. Returns
-    /// `None` if there is no suitable position. A missing event is replaced by an event without effect.
+    /// Returns a copy of `log` with this bug at a place in `range` that `seed` selects, and the position of the first
+    /// changed entry. Positions count entries from 0. Returns `None` if there is no suitable place. A missing entry is
+    /// replaced by an entry without effect.
+    ///
+    /// # Panics
+    /// If `range` reaches past the end of the log.
     pub fn plant(self, log: &Log, range: Range<usize>, seed: u64) -> Option<(Log, usize)> {
         let mut random = Random::new(seed ^ 0x91a2);
         let find = |is_wanted: &dyn Fn(&Event) -> bool| -> Vec<usize> {

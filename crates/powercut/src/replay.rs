@@ -56,7 +56,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns the current position: the number of events of the log that were replayed.
+    /// Returns the current position of the replay: the number of events of the log that were replayed.
     pub fn position(&self) -> usize {
         self.position
     }
@@ -149,7 +149,9 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns every unit that has versions later than its durable one, and how many such versions the unit has.
+    /// Returns every unit that has versions later than its durable one, and the number of these versions. The order:
+    /// for each file in order of its number, its blocks in ascending order and then its length; then the changes of
+    /// names, oldest first.
     pub fn pending(&self) -> Vec<(Unit, usize)> {
         let mut units = Vec::new();
         for (&file, state) in &self.files {
@@ -164,9 +166,9 @@ impl<'a> Replay<'a> {
         units
     }
 
-    /// Returns the files that a power cut at this position may leave. `survival` picks a version of every unit; `fault`
-    /// adds a fault of the disk. Also returns a description of the fault, or `None` if no fault was given or no block
-    /// can have it. The replay itself is unchanged.
+    /// Returns the files that a power cut at this position may leave. `survival` picks a version of every block, length
+    /// and change of names; `fault` adds a fault of the disk. Also returns a description of the fault, or `None` if no
+    /// fault was given or no place was found for it. The replay itself is unchanged.
     pub fn cut(&self, survival: Survival, fault: Option<Fault>) -> (Disk, Option<Done>) {
         let units = self.pending();
         let picked = survival.pick(&units);

@@ -137,7 +137,8 @@ impl Sparse {
         }
     }
 
-    /// Returns the parts of `range`, in ascending order, that lie in stored pages of 4096 bytes; the rest are holes.
+    /// Returns the parts of `range` that lie in stored pages of 4096 bytes, one part for each page, in ascending order.
+    /// The rest are holes.
     pub fn stored(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let pages = self.pages.range(range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES));
         pages.map(move |(&page, _)| {
@@ -146,8 +147,8 @@ impl Sparse {
         })
     }
 
-    /// Returns the byte ranges of the pages of 4096 bytes in which two files differ, in ascending order. The shorter
-    /// file counts as zeros past its end; lengths are not compared.
+    /// Returns the byte ranges of the pages of 4096 bytes in which two files differ, one range for each page, in
+    /// ascending order. The shorter file counts as zeros past its end; lengths are not compared.
     pub fn differences(&self, other: &Sparse) -> Vec<Range<u64>> {
         let pages: BTreeSet<u64> = self.pages.keys().chain(other.pages.keys()).copied().collect();
         let page_of = |sparse: &Sparse, page| sparse.pages.get(&page).map_or(ZEROS, |bytes| **bytes);

@@ -10,37 +10,42 @@ use crate::log::FileId;
 /// versions are later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// A block of a file: file, and number of the block in the file from 0.
+    /// An aligned block of a file: number of the file in the log, and number of the block in the file, from 0. The
+    /// replay sets the size of a block.
     Block(FileId, u64),
-    /// The length of a file.
+    /// The length of the file of this number in the log.
     Len(FileId),
-    /// One change of names that is not durable, counted from 0, oldest first.
+    /// One atomic change of file names that is not durable. The number counts these changes from 0, oldest first.
     Names(usize),
 }
 
-/// Rule that chooses, for every unit, the version that survives a power cut. Units are numbered from 0 as in
-/// [`Replay::pending`](crate::Replay::pending).
+/// Rule that chooses, for every unit, the version that survives a power cut. A unit is a block or the length of a file,
+/// or a change of names. Units are numbered from 0, in the order of [`Replay::pending`](crate::Replay::pending).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Survival {
-    /// The latest version of every unit.
+    /// The latest version of every block, file length and change of names survives.
     All,
-    /// The durable version of every unit.
+    /// Only the durable version of every block, file length and change of names survives.
     None,
-    /// The latest version of the unit of this number, and the durable version of all others.
+    /// The latest version of the unit of this number (from 0, in the order of `Replay::pending`), and the durable
+    /// version of all others. A unit is a block or the length of a file, or a change of names.
     Alone(usize),
-    /// The durable version of the unit of this number, and the latest version of all others.
+    /// The durable version of the unit of this number (from 0, in the order of `Replay::pending`), and the latest
+    /// version of all others. A unit is a block or the length of a file, or a change of names.
     Missing(usize),
-    /// For each unit, with probability 1 / `share` a random later version, and otherwise the durable version.
+    /// For each unit, with probability 1 / `share` a random later version, and otherwise the durable version. A unit is
+    /// a block or the length of a file, or a change of names.
     Random {
         /// Seed of the random choices.
         seed: u64,
-        /// Inverse of the probability; 1 means that every unit gets a later version.
+        /// Inverse of the probability that a unit gets a later version: 1 for every unit, 0 for none.
         share: u64,
     },
 }
 
 impl Survival {
-    /// Returns the rule that `seed` selects for `units` units: each kind of rule occurs, random ones most often.
+    /// Returns the rule that `seed` selects for a replay with `units` pending units. Each kind of rule occurs, random
+    /// ones most often. If `units` is 0, a rule for one unit names unit 0.
     pub fn seeded(seed: u64, units: usize) -> Survival {
         let mut random = Random::new(seed ^ 0x5u64.rotate_left(60));
         let one = random.below(units.max(1) as u64) as usize;

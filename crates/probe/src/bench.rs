@@ -49,8 +49,9 @@ impl Bench<'_> {
         }
     }
 
-    /// Returns the byte offsets of `count` different blocks of [`BLOCK_BYTES`] in random order, within the `bytes`
-    /// bytes from `offset` on. Returns all blocks of this range if it has fewer than `count`.
+    /// Returns the byte offsets of `count` different blocks of 4 KiB in random order, within the `bytes` bytes from
+    /// `offset` on. Each is `offset` plus a multiple of 4 KiB. Returns all whole blocks of this range if it has fewer
+    /// than `count`.
     pub fn scattered(&mut self, offset: u64, bytes: u64, count: usize) -> Vec<u64> {
         let blocks = bytes / BLOCK_BYTES;
         let mut chosen = std::collections::BTreeSet::new();
@@ -74,7 +75,7 @@ impl Bench<'_> {
         latencies(self.target, 1, operations)
     }
 
-    /// Writes one block of [`BLOCK_BYTES`] at each of these byte offsets, with at most `depth` writes in flight.
+    /// Writes one block of 4 KiB at each of these byte offsets, with at most `depth` writes in flight (0 counts as 1).
     /// Returns the writes with their times, in the order of completion.
     ///
     /// # Errors
@@ -85,8 +86,8 @@ impl Bench<'_> {
         latencies(self.target, depth, &writes)
     }
 
-    /// Reads one block of [`BLOCK_BYTES`] at each of these byte offsets, one after the other. Returns the reads with
-    /// their times, in order.
+    /// Reads one block of 4 KiB at each of these byte offsets, one after the other. Returns the reads with their times,
+    /// in order.
     ///
     /// # Errors
     ///
@@ -102,8 +103,8 @@ impl Bench<'_> {
         self.verdict.number("rotation").map_or(1e7, |rotation_ms| rotation_ms * 1e6)
     }
 
-    /// Returns the idle time in nanoseconds after which the drive begins to clean, plus a margin of at most 1 % for the
-    /// error of its measurement; 0 if unknown.
+    /// Returns the idle time in nanoseconds after which the drive begins to clean; 0 if unknown. A margin of 1 % for
+    /// the error of the measurement is added, which in virtual time is at most 1.5 rotations.
     pub fn trigger_ns(&self) -> f64 {
         let exact = if self.target.is_virtual() { 1.5 * self.rotation_ns() } else { f64::MAX };
         self.verdict.number("idle_trigger").map_or(0.0, |seconds| seconds * 1e9 + exact.min(seconds * 1e7))
@@ -122,8 +123,9 @@ impl Bench<'_> {
     }
 
     /// Stores the latencies of `timed` in the verdict as the series `name`: the number of each operation, from 0, and
-    /// its latency in milliseconds. Replaces an earlier series of that name. Also stores the head's path meanwhile, if
-    /// the target reports one.
+    /// its latency in milliseconds. Replaces an earlier series of that name. More than 1024 points are thinned to
+    /// fewer: the lowest and the highest of each stretch. Also stores the head's path meanwhile, if the target reports
+    /// one.
     pub fn keep(&mut self, name: &'static str, timed: &[Timed]) {
         let points = timed.iter().enumerate().map(|(index, timed)| (index as f64, timed.latency_ns() as f64 / 1e6));
         self.keep_series(name, "operation", "latency_ms", points.collect());
@@ -131,8 +133,8 @@ impl Bench<'_> {
     }
 
     /// Stores `points` in the verdict as the series `name`, with `x` and `y` as the meanings of their two numbers.
-    /// Replaces an earlier series of that name. Long series are thinned to about [`POINTS_MAX`] points. Also stores the
-    /// head's path since the last series, if the target reports one.
+    /// Replaces an earlier series of that name. More than 1024 points are thinned to fewer: the lowest and the highest
+    /// of each stretch. Also stores the head's path since the last series, if the target reports one.
     pub fn keep_points(&mut self, name: &'static str, x: &'static str, y: &'static str, points: Vec<(f64, f64)>) {
         self.keep_series(name, x, y, points);
         self.keep_head(name, None);
@@ -164,7 +166,7 @@ impl Bench<'_> {
     }
 
     /// Returns the last byte offset that is a multiple of a mebibyte and has at least `bytes` bytes from there to the
-    /// end of the drive; 0 if the drive is smaller than that.
+    /// end of the drive; 0 if the drive is smaller than `bytes`.
     pub fn last_offset(&self, bytes: u64) -> u64 {
         self.target.size_bytes().saturating_sub(bytes) / MIB * MIB
     }

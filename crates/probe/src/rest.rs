@@ -62,9 +62,10 @@ fn wait(bench: &mut Bench<'_>, first_ns: u64, most_ns: u64) -> Result<(), Target
 }
 
 impl Bench<'_> {
-    /// Leaves the drive idle until its background cleaning seems finished, or until a time limit has passed: about 10 s
-    /// for each of `bands` bands, and 40 times as long in virtual time. Returns at once if the drive is not known to
-    /// clean when idle, or begins to clean only after ten minutes or more of real time.
+    /// Leaves the drive idle until its background cleaning seems finished, or until a time limit has passed. The limit
+    /// is about 10 s for each of `bands` bands, the number that may need cleaning, and 40 times as long in virtual
+    /// time. Returns at once if the drive is not known to clean when idle, or begins to clean only after ten minutes or
+    /// more of real time.
     ///
     /// # Errors
     ///

@@ -34,9 +34,10 @@ pub struct ProbeOptions<'a> {
     /// left out.
     pub may_write: bool,
     /// Names of the experiments to run. The experiments whose results they need run too. Empty for all experiments.
+    /// Unknown names are ignored.
     pub only: Vec<String>,
     /// Time budget for the whole probe, in nanoseconds on the target's clock; `u64::MAX` for no limit. An experiment
-    /// that exceeds it is ended.
+    /// that exceeds it is ended, and one that cannot fit into the rest is left out.
     pub budget_ns: u64,
     /// Seed of the random generator for offsets and orders. With the same seed, a simulated drive gives the same
     /// verdict.

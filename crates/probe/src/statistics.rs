@@ -1,11 +1,11 @@
 //! Statistics for the inference. No threshold here is a time: all are shares of measured values.
 
-/// Returns the quantile `share` (0 to 1) of `values`: the one of them at this share of the way through the sorted
-/// values, rounded to the nearest. 0 gives the smallest value, and 1 the largest.
+/// Returns the quantile `share` (0 to 1) of `values`, which need not be sorted: the value at index `share` · (n - 1) of
+/// the n sorted values, where the index is rounded. 0 gives the smallest value, and 1 the largest.
 ///
 /// # Panics
 ///
-/// If `values` is empty.
+/// If `values` is empty, or the index is beyond the last value, because `share` is above 1.
 pub fn quantile(values: &[u64], share: f64) -> u64 {
     assert!(!values.is_empty(), "no values have no quantile");
     let mut sorted = values.to_vec();
@@ -34,12 +34,13 @@ pub fn middle(values: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// The densest group of values: of all ranges of the relative width given to [`mode`], the one that holds most values.
+/// The densest group of values, found by [`mode`]: of all ranges of a given relative width, the one that holds most
+/// values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Mode {
-    /// Median of the values in the range; of an even number, the lower of the two in the middle.
+    /// Median of the values in the densest range; of an even number, the lower of the two in the middle.
     pub center: u64,
-    /// Fraction (0 to 1) of all values that lie in the range.
+    /// Fraction of all values that lie in the densest range: above 0, at most 1.
     pub share: f64,
 }
 
@@ -68,7 +69,11 @@ pub fn mode(values: &[u64], width: f64) -> Mode {
 }
 
 /// Returns the signed distance of `value` from the nearest multiple of `period`: from -`period` / 2 to `period` / 2.
-/// `period` must be positive.
+/// Halfway between two multiples, it is positive. `period` must be positive.
+///
+/// # Panics
+///
+/// If `period` is 0.
 pub fn around(value: i64, period: i64) -> i64 {
     let rest = value.rem_euclid(period);
     if rest > period / 2 { rest - period } else { rest }

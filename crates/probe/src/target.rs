@@ -105,7 +105,7 @@ pub struct About {
     pub name: String,
     /// Size of the target in bytes, a multiple of the sector size.
     pub size_bytes: u64,
-    /// Size in bytes of the unit of access: offsets and lengths of operations are multiples of it.
+    /// Sector size in bytes, the unit of access: offsets and lengths of operations must be multiples of it.
     pub sector_bytes: u32,
     /// Whether the target's clock is virtual, so that waiting costs the user no time.
     pub is_virtual: bool,
@@ -122,22 +122,22 @@ pub trait Target {
     /// Returns the properties of the target that do not change.
     fn about(&self) -> &About;
 
-    /// Returns the name of the target, as the user gave it ([`About::name`]).
+    /// Returns the name of the target, as the user gave it, such as a path.
     fn name(&self) -> &str {
         &self.about().name
     }
 
-    /// Returns the size of the target in bytes ([`About::size_bytes`]).
+    /// Returns the size of the target in bytes, a multiple of the sector size.
     fn size_bytes(&self) -> u64 {
         self.about().size_bytes
     }
 
-    /// Returns the size in bytes of the unit of access ([`About::sector_bytes`]).
+    /// Returns the sector size in bytes: offsets and lengths of operations must be multiples of it.
     fn sector_bytes(&self) -> u32 {
         self.about().sector_bytes
     }
 
-    /// Returns whether the target's clock is virtual ([`About::is_virtual`]).
+    /// Returns whether the target's clock is the virtual one of an emulated drive, so that waiting takes no real time.
     fn is_virtual(&self) -> bool {
         self.about().is_virtual
     }
@@ -146,12 +146,12 @@ pub trait Target {
     fn now_ns(&self) -> u64;
 
     /// Submits the operations that `next` returns, with at most `depth` of them in flight, and calls `done` for each
-    /// one that completes, in the order of completion. Stops to submit when `next` returns `None` or `done` returns
+    /// one that completes, in the order of completion. Submits no more after `next` returns `None` or `done` returns
     /// `false`, and returns when all operations in flight have completed. A `depth` of 0 counts as 1.
     ///
     /// # Errors
     ///
-    /// An operation or the target itself failed.
+    /// An operation or the target itself failed, or the user or the time budget ended the probe.
     fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError>;
 
     /// Leaves the drive idle for `ns` nanoseconds of the target's clock.
@@ -167,19 +167,19 @@ pub trait Target {
         Vec::new()
     }
 
-    /// Returns the positions of the head since the last call of this method, thinned out. Returns `None` if the target
+    /// Returns a sample of the positions of the head since the last call of this method. Returns `None` if the target
     /// cannot report them, which is the default.
     fn head_path(&mut self) -> Option<HeadPath> {
         None
     }
 }
 
-/// Performs `operations`, with at most `depth` of them in flight, and returns them with their times, in the order of
-/// completion. At a depth of 1, that is the order of `operations`.
+/// Performs `operations` on `target`, with at most `depth` of them in flight (0 counts as 1). Returns all of them with
+/// their times, in the order of completion. At a depth of 1, that is the order of `operations`.
 ///
 /// # Errors
 ///
-/// An operation or the target itself failed.
+/// An operation or the target itself failed, or the user or the time budget ended the probe.
 pub fn latencies(target: &mut dyn Target, depth: usize, operations: &[Operation]) -> Result<Vec<Timed>, TargetError> {
     let mut waiting = operations.iter().copied();
     let mut timed = Vec::with_capacity(operations.len());

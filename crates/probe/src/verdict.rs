@@ -31,18 +31,19 @@ pub enum Confidence {
 pub struct Property {
     /// Name of the property, such as `rotation` or `cache_bytes`.
     pub name: &'static str,
-    /// Value of the property: a number, a category, or none.
+    /// Value of the property: a number, a category, or [`Value::CannotTell`] if the experiments do not determine it.
     pub value: Value,
     /// Unit of a numeric value, such as `ms` or `B`; empty for a category.
     pub unit: &'static str,
-    /// Certainty of the value.
+    /// Certainty of the value: low (a guess, or no value), medium (another value might explain the measurements too),
+    /// or high (no other known value explains them).
     pub confidence: Confidence,
     /// Whether a numeric value is only a lower bound: the true value is this number or more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
     /// The reason for the value, in words for people.
     pub because: String,
-    /// Names of the series in [`Verdict::series`] that support the value.
+    /// Names of the series of measurements in [`Verdict::series`] that support the value; may be empty.
     pub evidence: Vec<&'static str>,
 }
 
@@ -55,8 +56,8 @@ pub struct Series {
     pub x: &'static str,
     /// Meaning of the second number of each point, with its unit, such as `latency_ms`.
     pub y: &'static str,
-    /// The points, each a pair of numbers with the meanings `x` and `y`. Long series are thinned: of each stretch, the
-    /// points with the lowest and the highest second number remain.
+    /// The points, each a pair of numbers with the meanings `x` and `y`. A series of over 1024 points is thinned:
+    /// of each stretch, the points with the lowest and the highest second number remain.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -76,8 +77,8 @@ pub struct Head {
     pub series: &'static str,
     /// Number of radial track positions of the drive, from the outer to the inner diameter.
     pub tracks: u32,
-    /// The positions in order of time: seconds since the first operation of the series, and the track, counted from 0
-    /// at the outer diameter.
+    /// The positions in order of time, at most 1024: seconds since the start of the series, and the track, counted from
+    /// 0 at the outer diameter.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -98,7 +99,7 @@ pub struct Verdict {
     pub target_ns: u64,
     /// The properties that experiments concluded, in the order of their latest conclusion. No two have the same name.
     pub properties: Vec<Property>,
-    /// Advice to the user of such a drive, one paragraph each.
+    /// Advice to the user of the probed drive, for example about its use in a RAID, one paragraph each.
     pub advice: Vec<String>,
     /// Experiments that did not run or did not finish, each as `NAME: reason`.
     pub left_out: Vec<String>,
@@ -107,13 +108,15 @@ pub struct Verdict {
     pub ended: Option<String>,
     /// The series of measurements, which are the evidence for the properties.
     pub series: Vec<Series>,
-    /// Positions of the head during the series; empty for a target that cannot report them.
+    /// Positions of the head during the series of measurements, at most one entry for each; empty for a target that
+    /// cannot report them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub heads: Vec<Head>,
 }
 
 impl Verdict {
-    /// Returns the property called `name`; `None` if no experiment has concluded it.
+    /// Returns the property called `name`; `None` if no experiment has added it. A property without a determined value
+    /// is returned too.
     pub fn property(&self, name: &str) -> Option<&Property> {
         self.properties.iter().find(|property| property.name == name)
     }
@@ -135,8 +138,9 @@ impl Verdict {
         }
     }
 
-    /// Adds a property that is not a lower bound to the verdict, as the last one. Replaces an earlier property of that
-    /// name. If the rotation was looked for and not found, the confidence is at most medium.
+    /// Adds a property, whose value is no lower bound, at the end of the verdict's properties. Replaces an earlier
+    /// property of that name. If an experiment looked for the rotation and did not find it, high confidence becomes
+    /// medium.
     pub fn conclude(
         &mut self,
         name: &'static str,
@@ -154,8 +158,9 @@ impl Verdict {
         self.properties.push(Property { name, value, unit, confidence, at_least: false, because, evidence });
     }
 
-    /// Adds a property with high confidence to the verdict (medium if no rotation was found), as the last one: an exact number, or a lower bound if
-    /// `at_least`. Replaces an earlier property of that name.
+    /// Adds a property at the end of the verdict's properties, with high confidence, or with medium confidence if an
+    /// experiment looked for the rotation and did not find it. With `at_least`, the value is a lower bound. Replaces an
+    /// earlier property of that name.
     pub fn conclude_bound(
         &mut self,
         name: &'static str,

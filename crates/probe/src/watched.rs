@@ -13,7 +13,7 @@ use crate::target::{About, Done, HeadPath, Next, OPERATION_BYTES_MAX, Operation,
 pub struct ProbeState<'a> {
     /// Name of the experiment that is running.
     pub test: &'a str,
-    /// Number of operations completed since the probe began, over all experiments.
+    /// Number of reads and writes completed since the probe began, over all experiments.
     pub operations: u64,
     /// Time since the probe began, in nanoseconds on the target's clock.
     pub spent_ns: u64,

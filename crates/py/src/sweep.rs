@@ -31,7 +31,8 @@ type Several = (String, Vec<String>);
 /// it with; otherwise `None`, and its requests as a file of our own format.
 type Payload<'py> = (Option<String>, Vec<(String, String)>, Bound<'py, PyBytes>);
 
-/// A parameter sweep: the points to simulate, and the dataset that keeps one row of results for each point.
+/// A parameter sweep: the points to simulate (each a workload, a drive and values of the parameters), and the dataset
+/// that keeps one row of results for each point.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Sweep {
     grid: Arc<Grid>,

@@ -183,16 +183,20 @@ fn parse_wipefs(json: &[u8]) -> Vec<Contents> {
     document["signatures"].as_array().into_iter().flatten().filter_map(one).collect()
 }
 
-/// Returns the numbers of the blocks, counted from 0 in units of [`BLOCK_BYTES`], that the signatures of `contents`
-/// overlap. Contents of length 0 may add the block of their offset.
+/// Returns the numbers of the blocks, counted from 0 in units of [`BLOCK_BYTES`] (4096 bytes), that the signatures of
+/// `contents` overlap. Contents without a signature, whose length is 0, may add the block of their offset.
 pub fn blocks_to_wipe(contents: &[Contents]) -> BTreeSet<u64> {
     let blocks = |&(at, length): &(u64, u64)| at / BLOCK_BYTES..(at + length).div_ceil(BLOCK_BYTES);
     contents.iter().flat_map(|one| blocks(&one.place)).collect()
 }
 
-/// Overwrites with zeros, in `bytes`, the parts of the signatures of `contents` that lie in block number `block`, so
-/// that no tool recognises them. `bytes` are the contents of that block of [`BLOCK_BYTES`]; the caller writes them
-/// back.
+/// Overwrites with zeros, in `bytes`, the parts of the signatures of `contents` that lie in block number `block`,
+/// counted from 0, so that no tool recognises them. `bytes` are the contents of that block of [`BLOCK_BYTES`] (4096
+/// bytes); the caller writes them back. Contents without a signature change nothing.
+///
+/// # Panics
+///
+/// If `bytes` is shorter than a block, and one of `contents` ends behind it.
 pub fn wipe(contents: &[Contents], block: u64, bytes: &mut [u8]) {
     let begin = block * BLOCK_BYTES;
     for Contents { place: (at, length), .. } in contents {

@@ -29,7 +29,7 @@ pub const BLOCK_BYTES: u64 = 4096;
 
 /// A file or drive that can be read, to find its contents before it is overwritten.
 pub trait Peek {
-    /// Returns the size in bytes; 0 if the size is unknown.
+    /// Returns the size of the target in bytes; 0 if the size is unknown.
     fn len(&self) -> u64;
 
     /// Reads exactly `into.len()` bytes from byte `offset` on, which must lie within the target. This crate reads one
@@ -40,7 +40,7 @@ pub trait Peek {
     /// The error of the target, if any of the bytes cannot be read.
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// Returns whether the size is zero or unknown.
+    /// Returns whether the size of the target is zero or unknown.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

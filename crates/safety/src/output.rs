@@ -37,7 +37,8 @@ pub enum OutputError {
 
 /// Checks that an output may be written to `path`, and that `path` is not one of `inputs`. Links are followed, and
 /// files are compared by device and inode number. A path that does not exist may be written. So may any path that is
-/// neither a regular file nor a block device, such as a pipe or a terminal, even if it is an input.
+/// neither a regular file nor a block device, such as a pipe or a terminal, even if it is an input. An unreadable file
+/// counts as not in use.
 ///
 /// # Errors
 ///

@@ -19,7 +19,7 @@ use super::{Contents, Peek, contents};
 pub struct Survey {
     /// Name of the target, as the user gave it.
     pub name: String,
-    /// Size in bytes.
+    /// Size of the target in bytes; 0 if it is unknown.
     pub size_bytes: u64,
     /// Whether the target is a block device.
     pub is_block_device: bool,
@@ -50,7 +50,7 @@ pub enum Refusal {
     Holds {
         /// Name of the target, as the user gave it.
         name: String,
-        /// Size of the target as text, such as `1 TiB`.
+        /// Size of the target as text with at most four digits, such as `1 TiB`.
         size: String,
         /// Signatures and data found on the target; never empty.
         contents: Vec<Contents>,

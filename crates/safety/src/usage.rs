@@ -91,8 +91,8 @@ impl Device {
     }
 
     /// Returns facts for display, as pairs of name and value: model, serial number, firmware, zone model, caches, TRIM,
-    /// rotation. An unknown model or serial number is "unknown"; other unknown values are left out. A partition has the
-    /// facts of its disk.
+    /// rotation. An unknown model or serial number is "unknown", unknown TRIM is "not offered", and other unknown
+    /// values are left out. A partition has the facts of its disk.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts = Vec::new();
         let model = [self.of_whole("device/vendor"), self.of_whole("device/model")];

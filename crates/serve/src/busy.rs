@@ -26,8 +26,8 @@ impl Busy {
         self.under_way += 1;
     }
 
-    /// Records that a request was answered at simulated time `end`, and counts the busy time up to then that was not
-    /// counted yet. Requests may be answered in any order.
+    /// Records that one request in flight was answered at simulated time `end`, and counts the busy time up to then
+    /// that was not counted yet. Requests may be answered in any order.
     ///
     /// # Panics
     ///
@@ -39,7 +39,8 @@ impl Busy {
         self.counted_to = self.counted_to.max(end);
     }
 
-    /// Returns the busy time up to the latest answer, in nanoseconds of simulated time.
+    /// Returns the busy time, during which at least one request was in flight, up to the latest answer. The unit is
+    /// nanoseconds of simulated time.
     pub fn total_ns(&self) -> u64 {
         self.total_ns
     }

@@ -137,8 +137,8 @@ impl Client {
         self.begun.elapsed().as_millis() as u64 + 1
     }
 
-    /// Sets the deadline for the client's input, such as the next part of a payload, to `time` from now. The first call
-    /// for a request also starts the time that [`Client::busy_for`] returns.
+    /// Sets the deadline for the client's input, such as the next part of a payload, to `time` from now; a client that
+    /// misses it can be cut off. The first call for a request also starts the time that [`Client::busy_for`] returns.
     pub fn receive_within(&self, time: Duration) {
         let now_ms = self.now_ms();
         self.heard_ms.store(now_ms, Ordering::Relaxed);
@@ -147,8 +147,8 @@ impl Client {
         let _ = self.receiving_since_ms.compare_exchange(0, now_ms, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Clears the deadline for input while the server makes the client wait, for example for memory. The client still
-    /// counts as sending in [`Client::busy_for`].
+    /// Clears the deadline for input. Called when the server makes the client wait, for example for memory. The client
+    /// still counts as sending in [`Client::busy_for`].
     pub fn need_not_send(&self) {
         self.receive_by_ms.store(0, Ordering::Relaxed);
     }
@@ -227,20 +227,24 @@ impl Client {
 pub struct Counts {
     /// Number of connections open now, without those that were cut off and have not ended yet.
     pub connections: u64,
-    /// Number of connections that clients have opened so far, both admitted and turned away.
+    /// Number of connections that clients have opened since the list of clients was created, both admitted and turned
+    /// away.
     pub came: u64,
-    /// Number of the connections of `came` that were not admitted. Either all places, or all places of the connection's
-    /// peer, were taken and none could be freed. Or too many connections that were cut off had not ended yet.
+    /// Number of connections, since the list of clients was created, that were not admitted. Either all places, or all
+    /// places of the connection's peer (an address or user), were taken and none could be freed. Or too many
+    /// connections that were cut off had not ended yet.
     pub turned_away: u64,
-    /// Number of connections cut off so that another connection could be admitted in their place.
+    /// Number of connections cut off, since the list of clients was created, so that another connection could be
+    /// admitted in their place.
     pub cut_for_place: u64,
-    /// Number of the connections of `cut_for_place` on which a request had been answered without an error. Their peer
-    /// held more than its share of the places.
+    /// Number of the connections of `cut_for_place` (cut off for another connection) on which a request had been
+    /// answered without an error. Their peer (an address or user) held more than its share of the places.
     pub cut_though_served: u64,
-    /// Number of connections cut off because the client missed a deadline for input or output.
+    /// Number of connections cut off, since the list of clients was created, because the client missed a deadline for
+    /// sending input or for taking output.
     pub cut_late: u64,
-    /// Number of connections cut off because the client was slow to send or take a payload, while other clients waited
-    /// for the memory of that payload.
+    /// Number of connections cut off, since the list of clients was created, because the client was slow to send or
+    /// take a payload while other clients waited for the memory of that payload.
     pub cut_for_memory: u64,
 }
 
@@ -262,8 +266,9 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Creates an empty list with at most `places` connections in total and `places_per_peer` for each peer. Besides
-    /// these, at most `leaving_max` connections may be in the list that were cut off and have not ended yet.
+    /// Creates an empty list with at most `places` connections in total, and `places_per_peer` for each peer (an
+    /// address or user). With connections that were cut off and have not ended yet, it holds at most `places` +
+    /// `leaving_max`.
     pub fn new(places: usize, places_per_peer: usize, leaving_max: usize) -> Clients {
         Clients { list: Mutex::default(), places, places_per_peer, leaving_max }
     }
@@ -279,8 +284,8 @@ impl Clients {
     }
 
     /// Admits a client of `peer`, for which one other client may be cut off. Returns `None` if the client must be
-    /// turned away: there is no place for it and no client may be cut off for it, or the list is full of clients that
-    /// were cut off ([`Clients::is_crowded`]).
+    /// turned away: there is no place for it and no client may be cut off for it, or the list is full, with clients
+    /// that were cut off and have not left yet.
     ///
     /// The new client has `time` to finish its handshake. `shut_down` is called once if the client is cut off, and must
     /// end its connection.
@@ -356,8 +361,8 @@ impl Clients {
         list.counts.cut_for_memory += u64::from(client.cut());
     }
 
-    /// Cuts off all clients, at the end of the server. They are not counted in [`Counts`], and stay in the list until
-    /// they have left.
+    /// Cuts off all clients, at the end of the server. They are not counted as cut off in [`Counts`], and stay in the
+    /// list until [`Clients::left`] is called for them.
     pub fn cut_all(&self) {
         for client in &self.lock().clients {
             client.cut();
@@ -369,8 +374,8 @@ impl Clients {
         self.lock().clients.retain(|other| other.number != client.number);
     }
 
-    /// Returns whether the list is full: all places are taken, and so are the extra places for clients that were cut
-    /// off and have not ended yet. Then no client can be admitted.
+    /// Returns whether the list is full: all places, and the extra places for clients that were cut off, are taken. All
+    /// clients that have not left count, cut off or not. Then no client can be admitted.
     pub fn is_crowded(&self) -> bool {
         self.lock().clients.len() >= self.places + self.leaving_max
     }

@@ -61,8 +61,8 @@ impl Answer {
     }
 }
 
-/// Returns `seen` less `late`, but at most 10 ms earlier. A client that waits for its answer before it sends the next
-/// request sends it later by the lateness of that answer; this function takes the delay out of the arrival time.
+/// Returns `seen`, the time at which a request arrived, less `late`, the lateness of the answer before it. At most
+/// 10 ms are taken off. A client that waits for an answer before its next request sends that request later by `late`.
 pub fn backdate(seen: Instant, late: Duration) -> Instant {
     seen.checked_sub(late.min(LATENESS_FORGIVEN_MAX)).unwrap_or(seen)
 }
@@ -74,8 +74,8 @@ fn time_after(time: SimTime, quiet: Duration) -> SimTime {
 
 /// Receiver of the answers of a paced drive. Called in the pacer's thread, so an implementation must not block.
 pub trait Target: Send + Sync {
-    /// Receives the answer to the request that [`DriveServer::submit`] accepted under `number`. Called once for each
-    /// accepted request.
+    /// Receives the answer to the request with `number`, the number that [`DriveServer::submit`] passed to its
+    /// `accepted`. Called once for each accepted request.
     fn answer(&self, number: u64, answer: Answer);
 }
 
@@ -146,7 +146,7 @@ pub struct Facts {
     pub label: String,
     /// Capacity that clients see, in bytes.
     pub capacity_bytes: u64,
-    /// Size of a sector in bytes. Requests must be aligned to it.
+    /// Size of a sector in bytes. Offsets and lengths of requests must be multiples of it.
     pub sector_bytes: u32,
     /// Whether the drive is served read-only: writes and trims are refused.
     pub read_only: bool,
@@ -162,8 +162,9 @@ pub struct Facts {
 }
 
 impl DriveServer {
-    /// Starts to serve `drive` at `pace`, and starts a thread that advances the drive in time. Returns the server and
-    /// that thread, which ends after [`DriveServer::stop`]. With `read_only`, writes and trims are refused.
+    /// Starts to serve `drive`, and starts a thread that advances the drive in time. `pace` is the ratio of simulated
+    /// to real time, or none: then requests are answered at once. Returns the server and that thread, which ends during
+    /// [`DriveServer::stop`]. With `read_only`, writes and trims are refused.
     ///
     /// # Panics
     ///
@@ -226,8 +227,8 @@ impl DriveServer {
         self.inner.lock().expect("no thread panics while it holds the drive")
     }
 
-    /// Calls `look` with the drive and its statistics, and returns its result. The lock is held meanwhile, so requests
-    /// wait.
+    /// Calls `look` with the drive and its statistics, and returns the result of `look`. The lock of the drive is held
+    /// meanwhile, so requests wait, and `look` must not call the server.
     pub fn with<T>(&self, look: impl FnOnce(&mut EmulatedDrive, &mut Statistics) -> T) -> T {
         let mut inner = self.lock();
         let inner = &mut *inner;
@@ -312,8 +313,9 @@ impl DriveServer {
         Ok(())
     }
 
-    /// Serves a request, and waits for its answer, with or without a pace. A refused request has an error as the
-    /// outcome of its answer. Must not be called after [`DriveServer::stop`] began: no answer would come.
+    /// Serves a request, and returns its answer: at once without a pace, and with a pace when it is due. A refused
+    /// request has an error as the outcome of its answer. Must not be called after [`DriveServer::stop`] began: no
+    /// answer might come.
     pub fn ask(&self, io: Io) -> Answer {
         if self.is_unpaced() {
             return self.serve(io);

@@ -94,7 +94,8 @@ impl Drop for Leaving {
 pub struct Visitors {
     /// The list of the clients that are connected to the server.
     pub clients: Arc<Clients>,
-    /// The memory budget for the payloads of all clients, which also holds the limits.
+    /// The memory budget for the payloads of all clients. It also holds the limits on their connections, memory and
+    /// time.
     pub payloads: Arc<Payloads>,
 }
 
@@ -118,8 +119,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `address` for clients of the drive `front`, within `limits`. With `tls`, clients must use TLS.
-    /// Clients are served only by [`Server::run`].
+    /// Listens at `address` for NBD clients of the drive `front`, within `limits`. With `tls`, clients must use TLS;
+    /// with `None` TLS is refused. Clients are served only by [`Server::run`].
     ///
     /// # Errors
     ///
@@ -133,8 +134,9 @@ impl Server {
         Server::bind_for(address, front, tls, Visitors::new(limits))
     }
 
-    /// Like [`Server::bind`], but uses the list of clients and the memory budget of `visitors`. The caller keeps a
-    /// clone of `visitors` to report on the clients.
+    /// Listens at `address` for NBD clients of the drive `front`, like [`Server::bind`]. Uses the list of clients, the
+    /// memory budget and the limits of `visitors`; a caller can keep a clone of it to report on the clients. With
+    /// `tls`, clients must use TLS. Clients are served only by [`Server::run`].
     ///
     /// # Errors
     ///
@@ -154,7 +156,7 @@ impl Server {
     }
 
     /// Returns the TCP port at which the server listens: the one that the system chose, if port 0 was requested.
-    /// Returns `None` for a Unix socket.
+    /// Returns `None` for a Unix socket, or if the port cannot be found out.
     pub fn port(&self) -> Option<u16> {
         match &self.listener {
             Listener::Tcp(listener) => listener.local_addr().ok().map(|address| address.port()),

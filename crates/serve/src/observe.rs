@@ -53,7 +53,7 @@ impl Shown for Observed {
 }
 
 /// Returns the figures of the drive, its image and its clients as plain text for people, one or two lines for each
-/// subject.
+/// subject, such as reads, cleaning or zones. Subjects that do not apply are left out.
 pub fn text(observed: &Observed) -> String {
     let front = &observed.front;
     let mut out = front.with(|drive, statistics| {
@@ -398,7 +398,8 @@ pub fn displacement(front: &DriveServer) -> Option<String> {
 }
 
 /// Returns the JSON object that the live page draws (schema `imbrex.window/1`): figures of the drive, its last seconds,
-/// its bands and its surfaces. The lock is taken several times, so parts may differ in age by some milliseconds.
+/// its bands and its surfaces. The drive is locked several times, not throughout, so parts may differ in age by some
+/// milliseconds.
 pub fn state(front: &DriveServer) -> Value {
     let facts = front.facts().clone();
     let (bands, surfaces) = picture::draw(front);

@@ -25,8 +25,9 @@ use crate::clients::{Client, Clients, Peer};
 use crate::limits::Limits;
 use crate::spares::Spares;
 
-/// Number of bytes by which the clients together may exceed [`Limits::payload_bytes`]: the largest payload of one
-/// request. Only one client at a time may use it, so that clients that wait for each other progress.
+/// Number of bytes by which the payload memory of all clients together may exceed [`Limits::payload_bytes`]: 32 MiB,
+/// the largest payload of one request. Only one client at a time may use it, so that clients that wait for each other
+/// progress.
 pub const OVERDRAFT_BYTES: u64 = imbrex_nbd::PAYLOAD_BYTES_MAX as u64;
 /// Interval at which a waiting client checks whether it was cut off, and whether newcomers may have more.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -104,8 +105,8 @@ impl Payloads {
         self.state.lock().expect("no thread panics while it holds the books")
     }
 
-    /// Returns the bytes of payload memory held now by all clients, and the maximum of this number so far. The free
-    /// bytes of each connection ([`Limits::payload_bytes_free`]) do not count.
+    /// Returns the bytes of payload memory held now by all clients, and the maximum of this number since the budget was
+    /// created. The first [`Limits::payload_bytes_free`] bytes of each connection do not count.
     pub fn used_bytes(&self) -> (u64, u64) {
         let state = self.lock();
         (state.used, state.used_max)
@@ -237,8 +238,8 @@ impl Payloads {
     }
 
     /// Grants memory to waiting clients as far as the limits now permit. Then wakes the waiting clients that were cut
-    /// off, and cuts off slow clients ([`Limits::shortage_time`]) whose memory others wait for. Must be called a few
-    /// times a second.
+    /// off, and cuts off clients whose memory others wait for, if they have sent a payload or taken a reply for
+    /// [`Limits::shortage_time`]. Must be called a few times a second.
     pub fn look_after(&self) {
         let mut state = self.lock();
         self.grant(&mut state);
@@ -366,8 +367,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Takes `bytes` more from the budget, and blocks until they are available. The client's deadline for input is
-    /// cleared meanwhile, and the caller must set it again.
+    /// Takes `bytes` more from the budget, and blocks until they are available. Clears the client's deadline for input,
+    /// which the caller must set again.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard};
 /// Maximum total capacity of all kept buffers of one [`Spares`], in bytes: 32 MiB.
 pub const SPARE_BYTES_IN_ALL: usize = 32 << 20;
 
-/// Buffers that are kept for reuse by all connections of a server.
+/// Buffers that are kept for reuse by all connections of a server, of at most 32 MiB together.
 #[derive(Default)]
 pub struct Spares(Mutex<Vec<Vec<u8>>>);
 

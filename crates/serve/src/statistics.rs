@@ -19,37 +19,41 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 pub struct KindStatistics {
     /// Name of the kind of request: `read`, `write`, `flush` or `trim`.
     pub name: &'static str,
-    /// Number of requests of this kind that the drive completed, with or without an error. Requests that it refused at
-    /// submission do not count.
+    /// Number of requests of this kind that the drive completed since the service began, with or without an error.
+    /// Requests that it refused at submission do not count.
     pub requests: u64,
-    /// Number of the requests of `requests` that were completed with an error.
+    /// Number of completed requests of this kind that had an error, since the service began. Requests that the drive
+    /// refused at submission do not count.
     pub errors: u64,
-    /// Total length of the requests of `requests` in bytes, also of those completed with an error.
+    /// Total length in bytes of all completed requests of this kind since the service began, also of those with an
+    /// error. A flush has length 0.
     pub bytes: u64,
-    /// Histogram of the latencies of the requests of `requests`: simulated time from arrival to answer, in nanoseconds.
-    /// Values above an hour count as an hour.
+    /// Histogram of the latencies of all completed requests of this kind since the service began: simulated time from
+    /// arrival to answer, in nanoseconds, with three significant digits. Values above an hour count as an hour.
     pub latency_ns: Histogram<u64>,
 }
 
 /// Statistics of a served drive since the service began.
 #[derive(Debug)]
 pub struct Statistics {
-    /// Statistics of reads, writes, flushes and trims, in this order.
+    /// Counts and latencies of the completed reads, writes, flushes and trims since the service began, in this order.
     pub kinds: [KindStatistics; 4],
     /// Histogram of the lateness of answers: how much later than due each answer was given, in nanoseconds of the wall
-    /// clock. Empty without a pace.
+    /// clock. Values above an hour count as an hour. Empty without a pace.
     pub lateness_ns: Histogram<u64>,
-    /// Simulated time during which at least one request was in flight.
+    /// Simulated time, since the service began, during which at least one request was in flight.
     pub busy: Busy,
-    /// Number of requests that violated the rules of zones, by reason, such as `off-pointer` for a write that does not
-    /// begin at the write pointer.
+    /// Number of requests since the service began that violated the rules of zones, by reason, such as `off-pointer`
+    /// for a write that does not begin at the write pointer. Reasons without a request are left out.
     pub zone_refusals: BTreeMap<&'static str, u64>,
-    /// Error message of the first request that violated the rules of zones; `None` if there was none.
+    /// Error message of the first request since the service began that violated the rules of zones; `None` if there was
+    /// none.
     pub first_zone_refusal: Option<String>,
     /// Wall-clock time at which the statistics, and thus the service of the drive, began.
     pub begun: Instant,
-    /// The last 300 seconds of simulated time in which requests were completed, oldest first. Seconds without a
-    /// completion are left out.
+    /// Figures for the last 300 seconds of simulated time in which requests were completed, oldest first. Seconds
+    /// without a completion are left out. A completion that is recorded late, for a second before the newest, counts in
+    /// the newest.
     pub seconds: VecDeque<Second>,
 }
 
@@ -58,14 +62,16 @@ pub struct Statistics {
 pub struct Second {
     /// Number of the second: the simulated time of the drive, rounded down to whole seconds.
     pub number: u64,
-    /// Number of requests completed in this second.
+    /// Number of requests of all kinds that were completed in this second of simulated time, also with an error.
     pub requests: u64,
-    /// Sum of the simulated latencies of the requests completed in this second, in nanoseconds.
+    /// Sum of the latencies of the requests completed in this second of simulated time, each from arrival to answer, in
+    /// simulated nanoseconds.
     pub latency_ns: u64,
-    /// Longest simulated latency of a request of any kind that was completed in this second, in nanoseconds.
+    /// Longest latency, from arrival to answer, of a request of any kind that was completed in this second of simulated
+    /// time, in simulated nanoseconds.
     pub latency_ns_max: u64,
-    /// Total length in bytes of the requests completed in this second: of reads, writes and trims, also of those
-    /// answered with an error.
+    /// Total length in bytes of the reads, writes and trims completed in this second of simulated time, also of those
+    /// with an error.
     pub bytes: u64,
 }
 
@@ -103,8 +109,8 @@ impl Statistics {
         self.busy.begin(at);
     }
 
-    /// Records the completion of a request that [`Statistics::came`] recorded: counts, latency and busy time. A
-    /// violation of the rules of zones is counted as in [`Statistics::refused`].
+    /// Records the completion of a request that [`Statistics::came`] recorded: counts, latency and busy time. An error
+    /// that is a violation of the rules of zones is also counted in [`Statistics::zone_refusals`].
     ///
     /// # Panics
     ///
@@ -129,8 +135,8 @@ impl Statistics {
         self.count_second(completion.end.0 / 1_000_000_000, latency_ns, completion.length);
     }
 
-    /// Counts `error` in [`Statistics::zone_refusals`] if it is a violation of the rules of zones. Other errors are not
-    /// counted here.
+    /// Counts `error` in [`Statistics::zone_refusals`] if it is a violation of the rules of zones, and keeps the
+    /// message of the first one. Does nothing for other errors.
     pub fn refused(&mut self, error: &DeviceError) {
         let DeviceError::Zone(error) = error else { return };
         let reason = match error {

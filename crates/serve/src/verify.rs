@@ -78,7 +78,8 @@ pub fn facts() -> Facts {
 }
 
 /// Performs the NBD handshake with a client that sends the bytes `said` and then ends. Returns the bytes that the
-/// client received after the greeting, and the outcome of the options; `None` if the handshake failed.
+/// client received after the greeting, and the outcome of the option negotiation. The outcome is `None` if the client's
+/// flags are wrong, or its bytes end too early.
 ///
 /// # Panics
 ///
@@ -111,7 +112,8 @@ fn check_option_replies(told: &[u8], said: &[u8], ended: Option<Ended>) {
     assert!(rest.is_empty() || is_export_name, "{rest:?} is no reply");
 }
 
-/// Returns an NBD handshake option with `number` and `data` in the form in which a client sends it.
+/// Returns the bytes of an NBD handshake option with `number` and `data`, in the form in which a client sends it: the
+/// magic number `IHAVEOPT`, the option's number, the length of `data`, and `data`.
 pub fn option_bytes(number: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"IHAVEOPT".to_vec();
     bytes.extend_from_slice(&number.to_be_bytes());
@@ -404,8 +406,9 @@ fn length_of_reply(told: &[u8], owed: &Owed, session: Session) -> Option<usize> 
     is_it.then_some(20 + length)
 }
 
-/// Returns an NBD request, followed by its payload, in the form in which a client sends it. `length` need not equal the
-/// size of `payload`, so that faulty requests can be built.
+/// Returns an NBD request, followed by its payload, in the form in which a client sends it. `number` is that of the
+/// command; `offset` and `length` are in bytes. `length` need not equal the size of `payload`, so that faulty requests
+/// can be built.
 pub fn request_bytes(flags: u16, number: u16, cookie: u64, offset: u64, length: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = REQUEST_MAGIC.to_be_bytes().to_vec();
     bytes.extend_from_slice(&flags.to_be_bytes());

@@ -21,18 +21,19 @@ use crate::queue::Waiting;
 /// Moves the bytes of the requests that an engine serves: the engine decides on time and place, the carrier copies.
 /// Commands are in the drive's sectors. Requests are numbered from 0 in the order of the workload.
 pub trait Carrier {
-    /// An error that can occur while bytes are moved.
+    /// An error that can occur while bytes are moved, such as a failed read of a backing file.
     type Error;
 
-    /// Receives request `number`, which enters the queue as `command`. It is completed later.
+    /// Receives request `number`, counted from 0 in the order of the workload, which enters the queue as `command`.
+    /// [`Carrier::complete`] is called for it later.
     fn entered(&mut self, number: u64, command: &Command);
 
     /// Receives request `number`, which arrived at `at` and is rejected: it has zero length, or ends past the capacity.
     /// The carrier answers it with `reason`; [`Carrier::complete`] is not called for it.
     fn rejected(&mut self, number: u64, at: SimTime, reason: &'static str);
 
-    /// Copies the data of `command`, the write with request number `number`, into the volatile cache. The sectors that the
-    /// write destroys on a caveat disk are durably marked before this returns.
+    /// Copies the data of `command`, the write with request number `number`, into the volatile cache. The sectors that
+    /// the write destroys on a caveat disk are durably marked before this returns.
     ///
     /// # Errors
     ///
@@ -62,7 +63,8 @@ pub trait Carrier {
     /// An error ends the engine's step with [`StepError::Carrier`], because the writes were acknowledged before.
     fn destage(&mut self, commands: &[Command], plan: &Plan, layer: &dyn Layer) -> Result<(), Self::Error>;
 
-    /// Moves the data of `plan`, which is one phase of the layer's background work.
+    /// Moves the data of `plan`: the reads and writes of one phase of the layer's background work, such as cleaning in
+    /// idle time.
     ///
     /// # Errors
     ///
@@ -114,7 +116,8 @@ pub enum StepError<E> {
     /// The workload cannot be read.
     #[error(transparent)]
     Source(#[from] TraceError),
-    /// Data that no request waits for were not moved: those of a destage or of background work.
+    /// Bytes for which no request waits were not moved: those of a write-back of the volatile cache or of background
+    /// work.
     #[error("background work of the drive failed: {0}")]
     Carrier(E),
 }

@@ -13,13 +13,13 @@ use crate::results::{DriveResult, SUMMARY_SCHEMA};
 /// Results of one workload on one or more drives: the JSON document of `imbrex simulate`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// Name and version of the format: [`SUMMARY_SCHEMA`].
+    /// Name and version of the format of the document, such as `imbrex.simulate/2`.
     pub schema: String,
-    /// Version of the program that produced the results.
+    /// Version of the Imbrex program that produced the results.
     pub imbrex: String,
     /// The command line that produced the results, with the program's name first.
     pub command: Vec<String>,
-    /// Seed of every random choice.
+    /// Seed of every random choice of the run.
     pub seed: u64,
     /// The workload, with the counts of its requests.
     pub workload: WorkloadSummary,
@@ -33,7 +33,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Creates a document of the schema [`SUMMARY_SCHEMA`] without warnings. `version` is that of the program.
+    /// Creates a document of the current format, `imbrex.simulate/2`, without warnings. `version` is that of the
+    /// program, and `seed` that of all random choices.
     pub fn new(
         version: &str,
         command: Vec<String>,
@@ -76,13 +77,13 @@ pub struct WorkloadSummary {
     pub format: String,
     /// Number of requests read from the trace or generator.
     pub requests: u64,
-    /// Number of reads.
+    /// Number of reads among the requests that were read from the trace or generator.
     pub reads: u64,
-    /// Number of writes.
+    /// Number of writes among the requests that were read from the trace or generator.
     pub writes: u64,
-    /// Number of flushes.
+    /// Number of flushes among the requests that were read from the trace or generator.
     pub flushes: u64,
-    /// Number of trims.
+    /// Number of trims among the requests that were read from the trace or generator.
     pub trims: u64,
     /// Number of bytes that the reads request.
     pub read_bytes: u64,

@@ -27,7 +27,7 @@ pub enum DriveError {
     Profile {
         /// Text of the drive, as the user gave it.
         drive: String,
-        /// Fault of the profile.
+        /// Fault of the profile that an override caused.
         source: ProfileError,
     },
     /// The layer does not exist or does not fit the disk, or a parameter of the layer is wrong.
@@ -47,7 +47,7 @@ pub struct DriveSpec {
     pub text: String,
     /// Profile: the name of a built-in profile, or the path of a TOML file.
     pub profile: String,
-    /// Name of the translation layer; `None` if the text names none, which means the profile's default.
+    /// Name of the translation layer; `None` if the text names none: then the profile's default layer is used.
     pub layer: Option<String>,
     /// Overrides of the profile that the text sets: pairs of key and value whose key has a dot.
     pub profile_overrides: Vec<(String, String)>,
@@ -115,9 +115,9 @@ pub struct Drive {
     /// Text of the drive, as the user gave it: `PROFILE[+LAYER][:key=value,…]`. A caller of [`Drive::assemble`] may
     /// give another name.
     pub label: String,
-    /// Profile of the drive, with overrides applied.
+    /// Description of the drive's disk and host side, with the overrides of the user applied.
     pub profile: Profile,
-    /// Disk of the drive.
+    /// Disk of the drive: geometry, mechanics and recording, without contents.
     pub disk: SharedDisk,
     /// Translation layer of the drive, with its state.
     pub layer: Box<dyn Layer>,
@@ -135,8 +135,9 @@ impl std::fmt::Debug for Drive {
 }
 
 impl Drive {
-    /// Builds the drive that `spec` names. `profile` is the profile that `spec` names, without the overrides. With the
-    /// layer `conventional`, the disk becomes the conventional disk of like geometry ([`Profile::conventional`]).
+    /// Builds the drive that `spec` names. `profile` is the profile that `spec` names, without the overrides. If `spec`
+    /// names no layer, the default of the profile is used. With the layer `conventional`, the disk becomes the
+    /// conventional disk of like geometry: its tracks do not overlap.
     ///
     /// # Errors
     ///
@@ -183,8 +184,8 @@ impl Drive {
     }
 
     /// Returns this drive, enlarged until its layer offers the host at least `sectors` sectors of the drive's own size.
-    /// The larger drive is new and empty, and its layer is built with `parameters`. A drive that is large enough is
-    /// returned unchanged.
+    /// The larger drive is new and empty, and its layer is built with `parameters`; its parameter `size`, if it has
+    /// one, grows with the disk. A drive that is large enough is returned unchanged.
     ///
     /// # Errors
     ///
@@ -240,7 +241,8 @@ impl Drive {
         self.profile.density_gain * self.layer.capacity().0 as f64 / self.disk.geometry.sectors().0 as f64
     }
 
-    /// Returns DNOR and DID if this is a caveat disk whose host manages the damage (Singh 2014 §3.2).
+    /// Returns the distances within which a write may destroy other sectors (DNOR and DID, Singh 2014 §3.2). Returns
+    /// `None` unless this is a caveat disk whose host manages the damage.
     pub fn caveat_distances(&self) -> Option<CaveatDistances> {
         self.disk.recording.caveat_distances().filter(|_| self.layer.is_host_managed())
     }

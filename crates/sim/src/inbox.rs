@@ -11,7 +11,7 @@ use imbrex_trace::{Request, Source, TraceError};
 pub struct Inbox(VecDeque<Request>);
 
 impl Inbox {
-    /// Adds a request at the end of the inbox.
+    /// Adds a request at the end of the inbox; the engine takes requests in the order in which they were added.
     pub fn push(&mut self, request: Request) {
         self.0.push_back(request);
     }

@@ -11,18 +11,19 @@ use crate::timing::PlanTime;
 pub struct IoRecord {
     /// Number of the request in the workload, counted from 0.
     pub sequence: u64,
-    /// The command, in the drive's sectors.
+    /// The read, write, flush or trim, with its address and length in sectors of the drive.
     pub command: Command,
-    /// Arrival time stated by the workload; `None` if the workload has no times of its own.
+    /// Arrival time that the workload states for the request; `None` if the workload gives the request no time.
     pub arrival: Option<SimTime>,
-    /// Time at which the request entered the queue.
+    /// Simulated time at which the request entered the drive's queue.
     pub entry: SimTime,
-    /// Time at which its service began.
+    /// Simulated time at which the service of the request began; `entry` if the volatile cache answered it at entry.
     pub start: SimTime,
-    /// Time at which the request completed.
+    /// Simulated time at which the request was answered.
     pub end: SimTime,
     /// Service time by part. If an operation serves several requests, its seek, rotation, transfer and cleaning are
-    /// divided among them, so that the sum over all records is the time of the operations.
+    /// divided among them, so that the sum over all records is the time of the operations. The other times are those of
+    /// the whole operation. All are 0 if the volatile cache answered.
     pub time: PlanTime,
     /// Radial position of the head after the service: a track number, counted from 0 at the outer diameter.
     pub radial_track: u32,
@@ -31,26 +32,29 @@ pub struct IoRecord {
 /// An observer of a simulation: it receives progress, completed requests and plans, and may stop the workload. It
 /// changes no times.
 pub trait Observer {
-    /// Receives, at intervals, the number of requests read from the workload so far, and the simulated time. Returns
-    /// whether to go on. With `false`, no further request is read, and those already read are still served.
+    /// Receives, every 8192 requests, the number of requests read from the workload so far, and the simulated time.
+    /// Returns whether to go on. With `false`, no further request is read, and those already read are still served.
+    /// True by default.
     fn progress(&mut self, _requests: u64, _now: SimTime) -> bool {
         true
     }
 
-    /// Receives each request when it completes, if [`Observer::wants_ios`] returns true.
+    /// Receives the times of each request when it completes, if [`Observer::wants_ios`] returns true. Does nothing by
+    /// default.
     fn io(&mut self, _record: &IoRecord) {}
 
-    /// Returns whether the engine should call [`Observer::io`]; false by default.
+    /// Returns whether the engine should pass each completed request to [`Observer::io`]; false by default.
     fn wants_ios(&self) -> bool {
         false
     }
 
     /// Receives each plan of the layer after it was timed, if [`Observer::wants_plans`] returns true. The first
     /// argument is the time at which the plan began. The commands are those that it serves, the writes of a cache
-    /// write-back, or none for background work.
+    /// write-back, or none for background work. Does nothing by default.
     fn plan(&mut self, _now: SimTime, _commands: &[Command], _plan: &Plan) {}
 
-    /// Returns whether the engine should call [`Observer::plan`]; false by default.
+    /// Returns whether the engine should pass each plan to [`Observer::plan`]; false by default. A plan is the list of
+    /// reads and writes that the layer makes for requests or background work.
     fn wants_plans(&self) -> bool {
         false
     }

@@ -21,9 +21,9 @@ use crate::overlap_filter::OverlapFilter;
 /// A command in the queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
-    /// The command, in the drive's sectors.
+    /// The read, write, flush or trim, with its address and length in sectors of the drive.
     pub command: Command,
-    /// Arrival time stated by the workload; `None` if the workload has no times of its own.
+    /// Arrival time that the workload states for the request; `None` if the workload gives the request no time.
     pub arrival: Option<SimTime>,
     /// Simulated time at which the command entered this queue.
     pub entry: SimTime,
@@ -32,8 +32,9 @@ pub struct Waiting {
     /// Total simulated time that the drive had spent on cleaning when the command entered the queue. Cleaning after
     /// that stalls the command.
     pub cleaning_before: SimDuration,
-    /// Place of the command's first sectors, as far as they lie on one track, for schedulers that use it. It is stale
-    /// if the layer has moved the sectors since, which only makes the scheduler's choice worse.
+    /// Place on the platters of the command's first sectors, as far as they lie on one track. `None` if the scheduler
+    /// uses no places, or the sectors have no place on the platters. The place is stale if the layer has moved the
+    /// sectors since, which only makes the scheduler's choice worse.
     pub target: Option<TrackPiece>,
 }
 
@@ -41,14 +42,17 @@ pub struct Waiting {
 /// length, such as the zones of a drive with write pointers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ordered {
-    /// Start of the ordered part of the drive, a multiple of `run`. Writes before this sector may pass each other.
+    /// Start of the ordered part of the drive, a multiple of `run`. Writes that begin before this sector may pass each
+    /// other.
     pub from: Lba,
-    /// Number of sectors of a run. Runs begin at the multiples of this length.
+    /// Number of sectors of a run: a part, such as a zone, in which writes stay in order of entry. Runs begin at the
+    /// multiples of this length. Must not be 0.
     pub run: Sectors,
 }
 
 impl Ordered {
-    /// Returns whether both sectors lie in the same run; false if either lies before `from`.
+    /// Returns whether both sectors lie in the same run: the address space from `from` on is divided into runs of `run`
+    /// sectors. False if either sector lies before `from`.
     pub fn share(&self, one: Lba, other: Lba) -> bool {
         one >= self.from && other >= self.from && one.0 / self.run.0 == other.0 / self.run.0
     }
@@ -60,7 +64,8 @@ impl Ordered {
     }
 }
 
-/// Handle of a command that the drive holds, valid from the command's entry into the drive until it is taken out.
+/// Handle of a command that the drive holds. Valid from the command's entry into the drive until the command is taken
+/// out of the queue; then the handle may be used for another command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slot(u32);
 
@@ -154,13 +159,14 @@ impl Queue {
         }
     }
 
-    /// Keeps writes within one run of `ordered` in order of entry from now on, by [`Queue::hazard`].
+    /// Keeps writes that begin in one run of `ordered` in order of entry from now on: [`Queue::hazard`] then returns
+    /// the earlier write. A run is one of equal parts of the address space, such as a zone.
     pub fn keep_order_in(&mut self, ordered: Ordered) {
         self.ordered = Some(ordered);
     }
 
-    /// Keeps the index that [`Queue::soonest`] searches, from now on. Has no effect if the rotation model of `disk` is
-    /// not `exact`.
+    /// Keeps an index of the places of commands on the platters from now on, for [`Queue::soonest`]. Has no effect if
+    /// the rotation model of `disk` is not `exact`.
     ///
     /// # Panics
     ///
@@ -179,7 +185,8 @@ impl Queue {
         targets.soonest.find(actuator, now).map(Slot)
     }
 
-    /// Returns the runs within which writes stay in order, or `None` if writes may pass each other everywhere.
+    /// Returns the division of the address space into runs, such as zones, within which writes stay in order of entry;
+    /// `None` if writes may pass each other everywhere.
     pub fn ordered(&self) -> Option<Ordered> {
         self.ordered
     }
@@ -200,7 +207,8 @@ impl Queue {
         self.oldest == NONE
     }
 
-    /// Adds a command at the end of the queue: in the drive if it has room, at the host otherwise.
+    /// Adds a command at the end of the queue. It enters the drive if the drive holds fewer commands than its depth;
+    /// otherwise it waits at the host until a command is taken out.
     pub fn push(&mut self, waiting: Waiting) {
         self.company.add(&waiting.command);
         self.flushes += usize::from(waiting.command.operation == Operation::Flush);
@@ -240,7 +248,7 @@ impl Queue {
         }
     }
 
-    /// Returns the slot of the command that has waited longest, or `None` if the queue is empty.
+    /// Returns the slot of the command that entered the queue first, or `None` if the queue is empty.
     pub fn oldest(&self) -> Option<Slot> {
         (self.oldest != NONE).then_some(Slot(self.oldest))
     }
@@ -262,19 +270,19 @@ impl Queue {
         std::iter::successors(some(self.oldest), move |earlier| some(self.links[earlier.0 as usize].after))
     }
 
-    /// Returns the number of commands in the drive.
+    /// Returns the number of commands that the drive holds; further commands wait at the host.
     pub fn in_drive_len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns the command in `slot`, which must not have been taken out.
+    /// Returns the command in `slot`. The result is undefined if the command has been taken out of the queue.
     #[inline]
     pub fn get(&self, slot: Slot) -> &Waiting {
         &self.slots[slot.0 as usize]
     }
 
     /// Replaces the contents of `found` by the slots of the commands in the drive whose first sector lies in `sectors`
-    /// (exclusive end), oldest first. If the drive is full, its youngest command is left out.
+    /// (exclusive end), oldest first. If the drive holds as many commands as it can, its youngest command is left out.
     pub fn beginning_within(&self, sectors: &Range<Lba>, found: &mut Vec<Slot>) {
         found.clear();
         if !self.company.may_begin_within(sectors) {
@@ -292,7 +300,8 @@ impl Queue {
         found.sort_unstable_by_key(|slot| self.links[slot.0 as usize].entry_order);
     }
 
-    /// Removes and returns the command in `slot`. The oldest command that waits at the host then enters the drive.
+    /// Removes and returns the command in `slot`, which must not have been taken out before. The oldest command that
+    /// waits at the host then enters the drive.
     pub fn take(&mut self, slot: Slot) -> Waiting {
         let (waiting, Links { before, after, .. }) = (*self.get(slot), self.links[slot.0 as usize]);
         match before {

@@ -18,19 +18,19 @@ pub const SUMMARY_SCHEMA: &str = "imbrex.simulate/2";
 /// 0.1 % too high; mean and maximum are exact.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct LatencySummary {
-    /// Mean, in nanoseconds.
+    /// Mean of the durations, rounded to the nearest nanosecond; 0 if there are none.
     pub mean: u64,
-    /// Median, in nanoseconds.
+    /// Median of the durations, in nanoseconds, up to 0.1 % too high; 0 if there are none.
     pub p50: u64,
-    /// 90 % quantile, in nanoseconds.
+    /// 90 % quantile of the durations, in nanoseconds, up to 0.1 % too high; 0 if there are none.
     pub p90: u64,
-    /// 99 % quantile, in nanoseconds.
+    /// 99 % quantile of the durations, in nanoseconds, up to 0.1 % too high; 0 if there are none.
     pub p99: u64,
-    /// 99.9 % quantile, in nanoseconds.
+    /// 99.9 % quantile of the durations, in nanoseconds, up to 0.1 % too high; 0 if there are none.
     pub p999: u64,
-    /// 99.99 % quantile, in nanoseconds.
+    /// 99.99 % quantile of the durations, in nanoseconds, up to 0.1 % too high; 0 if there are none.
     pub p9999: u64,
-    /// Maximum, in nanoseconds.
+    /// Longest of the durations, in nanoseconds, exact; 0 if there are none.
     pub max: u64,
 }
 
@@ -51,72 +51,76 @@ impl From<&LatencyHistogram> for LatencySummary {
 /// Latencies of completed requests, by kind of request. A latency is the time from entry into the queue to completion.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct LatencyByOperation {
-    /// Latency of all requests, flushes and trims included.
+    /// Time from entry into the queue to completion, in nanoseconds, over all completed requests, flushes and trims
+    /// included.
     pub all: LatencySummary,
-    /// Latency of reads.
+    /// Time from entry into the queue to completion, in nanoseconds, over the completed reads.
     pub read: LatencySummary,
-    /// Latency of writes.
+    /// Time from entry into the queue to completion, in nanoseconds, over the completed writes.
     pub write: LatencySummary,
-    /// Time from entry into the queue to the start of service, over all requests.
+    /// Time from entry into the queue to the start of service, in nanoseconds, over all completed requests.
     pub queue: LatencySummary,
-    /// Time from the start of service to completion, over all requests.
+    /// Time from the start of service to completion, in nanoseconds, over all completed requests.
     pub service: LatencySummary,
-    /// Time from a request's own time in the workload to its entry into the queue, over all requests. It is part of no
-    /// latency. 0 if the arrival process does not follow the times of the workload.
+    /// Time from a request's own time in the workload to its entry into the queue, in nanoseconds, over all requests.
+    /// It is part of no latency. 0 if the arrival process does not follow the times of the workload.
     #[serde(default)]
     pub before_queue: LatencySummary,
 }
 
-/// A latency divided by the baseline's.
+/// Latency of a drive divided by that of its baseline drive, for one kind of request.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct LatencyRatio {
-    /// Ratio of the means.
+    /// Mean latency divided by the baseline drive's mean latency.
     pub mean: f64,
-    /// Ratio of the 99 % quantiles.
+    /// 99 % quantile of the latency divided by the baseline drive's 99 % quantile.
     pub p99: f64,
 }
 
-/// Latencies divided by the baseline's, by kind of request; `None` for a kind without requests.
+/// Latencies of a drive divided by those of its baseline drive, by kind of request; `None` for a kind of which either
+/// drive completed no request.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct LatencyRatios {
-    /// All requests.
+    /// Ratio for all requests, flushes and trims included; `None` if the drive or its baseline completed none.
     pub all: Option<LatencyRatio>,
-    /// Reads.
+    /// Ratio for the reads; `None` if the drive or its baseline completed none.
     pub read: Option<LatencyRatio>,
-    /// Writes.
+    /// Ratio for the writes; `None` if the drive or its baseline completed none.
     pub write: Option<LatencyRatio>,
 }
 
 /// Service time by part, summed over the run, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct ServiceTime {
-    /// Time of arm movement, settling and head switches for host requests, in nanoseconds.
+    /// Total time of arm movement, settling and head switches for host requests, in nanoseconds.
     pub seek: u64,
-    /// Time of rotational wait for host requests, in nanoseconds.
+    /// Total time of rotational wait for host requests, in nanoseconds.
     pub rotation: u64,
-    /// Time in which sectors pass under the head, or are transferred from or to flash, for host requests, in
+    /// Total time in which sectors pass under the head, or are transferred from or to flash, for host requests, in
     /// nanoseconds.
     pub transfer: u64,
-    /// Time of controller, bus, volatile cache and slow sectors, in nanoseconds.
+    /// Total time of controller, bus and volatile cache for host requests, and the additional time of slow sectors, in
+    /// nanoseconds.
     pub overhead: u64,
-    /// Time of cleaning and other work of the layer's own, in the foreground and in the background, in nanoseconds.
+    /// Total time of cleaning, migration and other work of the layer's own, whether requests wait for it or not, in
+    /// nanoseconds.
     pub cleaning: u64,
 }
 
 /// The six counters of Cassuto 2010 §III.B. A block is one sector.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CounterSummary {
-    /// Number of read commands.
+    /// Number of read commands of any length, at the host or at the medium.
     pub reads: u64,
-    /// Number of write commands.
+    /// Number of write commands of any length, at the host or at the medium.
     pub writes: u64,
-    /// Number of blocks read; a block is one sector of the drive.
+    /// Number of blocks that all read commands read; a block is one sector of the drive.
     pub read_blocks: u64,
-    /// Number of blocks written; a block is one sector of the drive.
+    /// Number of blocks that all write commands wrote; a block is one sector of the drive.
     pub write_blocks: u64,
-    /// Number of adjusted reads: pieces of at most 1000 blocks into which the reads are cut.
+    /// Number of adjusted reads: each read of n blocks (sectors) counts as ⌈n / 1000⌉ of them.
     pub adjusted_reads: u64,
-    /// Number of adjusted writes: pieces of at most 1000 blocks into which the writes are cut.
+    /// Number of adjusted writes: each write of n blocks (sectors) counts as ⌈n / 1000⌉ of them.
     pub adjusted_writes: u64,
 }
 
@@ -133,19 +137,21 @@ impl From<&Counters> for CounterSummary {
     }
 }
 
-/// The windows of simulated time in which completions of requests were counted.
+/// Windows of simulated time, of equal width, in which completions of requests were counted since the end of the
+/// warm-up.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct WindowSummary {
-    /// Width of a window, in nanoseconds.
+    /// Width of a window of simulated time, in nanoseconds. Completions of requests are counted in each window.
     pub width_ns: u64,
-    /// Number of windows, a last one that the end of the run cuts short included.
+    /// Number of windows of simulated time from the end of the warm-up to the last completion. A last window that the
+    /// end of the run cuts short counts as one.
     pub count: u64,
-    /// Number of windows in which no request completed, idle ones included.
+    /// Number of windows of simulated time in which no request completed, those without outstanding requests included.
     pub zero: u64,
-    /// Number of windows in which a request was outstanding at some time.
+    /// Number of windows of simulated time in which a request was outstanding at some time.
     #[serde(default)]
     pub busy: u64,
-    /// Number of windows in which a request was outstanding and none completed.
+    /// Number of windows of simulated time in which a request was outstanding and none completed.
     #[serde(default)]
     pub stalled: u64,
 }
@@ -158,11 +164,12 @@ pub struct CleaningSummary {
     pub events: u64,
     /// Number of sectors of host data that the cleaning events wrote.
     pub sectors: u64,
-    /// Mean duration of a cleaning event: the sum of its phases, in nanoseconds.
+    /// Mean duration of the cleaning events that took time, in nanoseconds; 0 if there are none. The duration of an
+    /// event is the sum of its phases.
     pub mean_ns: u64,
-    /// Duration of the longest cleaning event: the sum of its phases, in nanoseconds.
+    /// Duration of the longest cleaning event, in nanoseconds: the sum of its phases. 0 if there are none.
     pub max_ns: u64,
-    /// Longest time for which cleaning stalled a host request, in nanoseconds.
+    /// Longest time for which cleaning stalled a host request, in nanoseconds; 0 if it stalled none.
     pub longest_stall_ns: u64,
 }
 
@@ -171,67 +178,77 @@ pub struct CleaningSummary {
 pub struct DriveResult {
     /// Text of the drive, as given with `--drive`, or the text of a baseline that the program added.
     pub drive: String,
-    /// Whether the program added the drive, as a baseline.
+    /// Whether the program added this drive to the drives of `--drive`, as a baseline for their ratios.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub baseline: bool,
-    /// Name of the profile.
+    /// Name of the drive's profile: the description of its disk and its host side.
     pub profile: String,
     /// Name of the translation layer.
     pub layer: String,
     /// Parameters of the layer as text, by key, defaults included.
     pub parameters: BTreeMap<String, String>,
-    /// Name of the arrival process.
+    /// Name of the arrival process, which gives the times at which requests enter: `fixed-queue`, `closed`, `open` or
+    /// `flat-out`.
     pub arrival: String,
-    /// Maximum number of outstanding requests; 0 is unbounded.
+    /// Maximum number of outstanding requests that the arrival process permits; 0 means no limit.
     pub queue_depth: u64,
-    /// Name of the scheduler.
+    /// Name of the scheduler, which chooses the next request to serve: `fifo`, `elevator` or `sptf`.
     pub schedule: String,
     /// Size of the volatile write cache in bytes; 0 if it is off.
     pub write_cache_bytes: u64,
     /// Capacity that the layer offers to the host, in bytes.
     pub capacity_bytes: u64,
-    /// (physical sectors − logical sectors) / logical sectors.
+    /// Over-provisioning: (physical sectors − sectors offered to the host) / sectors offered to the host.
     pub over_provisioning: f64,
     /// Capacity divided by that of a conventional drive with equally many surfaces.
     pub capacity_gain: f64,
-    /// Number of requests completed.
+    /// Number of requests completed since the end of the warm-up, flushes and trims included.
     pub completed: u64,
-    /// Number of requests that the drive rejected, by reason.
+    /// Number of requests that the drive rejected since the end of the warm-up, by the text of the reason.
     pub rejected: BTreeMap<String, u64>,
     /// Simulated time from the start of the run, or the end of the warm-up, to the last completion, in nanoseconds.
     pub duration_ns: u64,
-    /// Duration divided by that of the drive in `compared_with`; `None` if there is none. If requests arrive at times of
-    /// their own, it is near 1 also for a drive that answers much later.
+    /// Duration of the run divided by that of the baseline drive; `None` if there is no baseline or no request
+    /// completed. If requests arrive at times of their own, the ratio is near 1 also for a drive that answers much
+    /// later. After an early stop, it covers the first requests that both drives completed.
     #[serde(default)]
     pub duration_ratio: Option<f64>,
-    /// Equal to `duration_ratio`, which had this name in `imbrex.simulate/1`.
+    /// Duration of the run divided by that of the baseline drive; `None` if there is none. Equal to `duration_ratio`,
+    /// which had this name in `imbrex.simulate/1`.
     pub slowdown: Option<f64>,
-    /// Latencies divided by those of the baseline, if there is one.
+    /// Latencies divided by those of the baseline drive; `None` if there is no baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ratio: Option<LatencyRatios>,
-    /// Longest time for which requests were outstanding and none completed.
+    /// Longest simulated time for which requests were outstanding and none completed, in nanoseconds.
     #[serde(default)]
     pub longest_stall_ns: u64,
-    /// Total time for which as many requests were outstanding as the queue takes.
+    /// Total simulated time for which as many requests were outstanding as the arrival process permits, in nanoseconds.
     #[serde(default)]
     pub queue_full_ns: u64,
-    /// Name of the drive's baseline: all ratios are relative to this drive.
+    /// Text of the drive's baseline, to which all ratios are relative; `None` if there is no baseline. A baseline names
+    /// itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared_with: Option<String>,
-    /// For a run that was stopped: the number of first requests that both drives completed, whose time is compared.
+    /// Number of first requests that this drive and its baseline both completed, whose time `duration_ratio` compares.
+    /// Set only if a run was stopped early; otherwise `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared_requests: Option<u64>,
-    /// Latencies by kind of request.
+    /// Latencies of the requests completed since the end of the warm-up, by kind of request, in nanoseconds.
     pub latency_ns: LatencyByOperation,
-    /// Service time by part, summed over the run.
+    /// Service time since the end of the warm-up, by part (seek, rotation, transfer, overhead, cleaning), in
+    /// nanoseconds.
     pub service_ns: ServiceTime,
-    /// Counters of the host's reads and writes.
+    /// Counters of the host's completed reads and writes since the end of the warm-up, in commands, sectors and
+    /// adjusted commands.
     pub host: CounterSummary,
-    /// Counters of the layer's reads and writes on platters and flash together.
+    /// Counters of the layer's reads and writes on platters and flash together, since the end of the warm-up, in
+    /// commands, sectors and adjusted commands.
     pub medium: CounterSummary,
-    /// Number of blocks written at the medium, by cause; those of the journal by their contents. A block is a sector.
+    /// Number of sectors written to platters and flash, by the name of the cause. Sectors of the layer's journal are
+    /// split by the name of their contents instead. Names without sectors are left out.
     pub medium_write_blocks: BTreeMap<String, u64>,
-    /// Number of blocks read at the medium, by cause; those of the journal by their contents. A block is a sector.
+    /// Number of sectors read from platters and flash, by the name of the cause. Sectors of the layer's journal are
+    /// split by the name of their contents instead. Names without sectors are left out.
     pub medium_read_blocks: BTreeMap<String, u64>,
     /// Write overloading: (adjusted writes + adjusted reads at the medium − adjusted reads of the host) / adjusted
     /// writes of the host (Cassuto 2010, definition 4). 0 if the host wrote nothing.
@@ -240,15 +257,16 @@ pub struct DriveResult {
     pub write_amplification: f64,
     /// Sectors read at the medium divided by sectors read by the host; 0 if the host read none.
     pub read_amplification: f64,
-    /// Windows of time in which completions were counted.
+    /// Windows of simulated time in which completions of requests were counted: their width and numbers.
     pub windows: WindowSummary,
-    /// Statistics of cleaning events.
+    /// Number, durations and sectors of the cleaning events since the end of the warm-up. An event is one cleaning,
+    /// migration or repair of the layer.
     pub cleaning: CleaningSummary,
     /// Size of the layer's mapping state in memory at the end of the run, in bytes.
     pub map_bytes: u64,
     /// Size of the layer's mapping state by the formula of the layer's paper, in bytes.
     pub map_bytes_formula: u64,
-    /// Result of the integrity check.
+    /// Result of the check whether the layer kept live data intact and the host kept the rules of a host-managed drive.
     pub integrity: Integrity,
     /// Whether the layer ran in a mode in which a power cut could lose data.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -263,20 +281,23 @@ pub struct DriveResult {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Integrity {
-    /// `ok` if a check found nothing wrong, `off` if there was none.
+    /// `ok` if the integrity check ran and found nothing wrong; `off` if it did not run. Without the check, a
+    /// host-managed drive's rules may have been checked and kept.
     Word(String),
     /// The first violation: a fault of the layer destroyed live data.
     Violation {
         /// Text that describes the first destruction of live data by a plan of the layer.
         violation: String,
-        /// Number of requests that had been read from the workload when the violation was found.
+        /// Number of requests that had been read from the workload when the violation was found, those of the warm-up
+        /// included.
         request: u64,
     },
     /// On a host-managed drive: violations of the drive's rules by the host, and damage by the host to its own data.
     RuleBreaks {
         /// Number of host writes that a real host-managed drive would refuse; the simulation carried them out.
         rule_breaks: u64,
-        /// Sectors, written and not trimmed, that the host's own writes destroyed; not counted without `--check`.
+        /// Number of sectors, written and not trimmed, that the host's own writes destroyed; `None` if the integrity
+        /// check (`--check`) did not run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         live_sectors_destroyed: Option<u64>,
         /// Text that describes the first refused write or destruction of live data by the host, whichever came first.

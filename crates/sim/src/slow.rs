@@ -57,7 +57,8 @@ impl Slow {
         longest
     }
 
-    /// Returns the slow ranges in order of address: first sector, number of sectors, additional time of a command.
+    /// Returns the slow ranges in order of address: first sector, number of sectors, and the additional time of a
+    /// command that touches the range.
     pub fn iter(&self) -> impl Iterator<Item = (Lba, Sectors, SimDuration)> + '_ {
         self.ranges.iter().map(|(start, length, Extra(time))| (Lba(start), Sectors(length), time))
     }

@@ -18,20 +18,21 @@ pub struct DriveSeries {
     pub writes: LatencyHistogram,
     /// Latencies of all requests that completed since measuring began, flushes and trims included.
     pub all: LatencyHistogram,
-    /// Completions over time since measuring began; each point is `window_ns` wide.
+    /// Numbers of completed requests over simulated time since measuring began, without gaps; each point is `window_ns`
+    /// nanoseconds wide.
     pub windows: Vec<Window>,
-    /// Width of a point of `windows`, in nanoseconds.
+    /// Width of a point of `windows`, in nanoseconds of simulated time.
     pub window_ns: u64,
-    /// Samples of the path of the head: (simulated time in ns since the start of the run, track counted from 0 at the
-    /// outer diameter).
+    /// Samples of the path of the head since measuring began, at most 4096: (simulated time in ns since the start of
+    /// the run, track counted from 0 at the outer diameter).
     pub head: Vec<(u64, u32)>,
-    /// Samples of entries into the queue: (number, simulated time in ns since the start of the run). The number counts,
-    /// from 0, the requests that entered since measuring began, without rejected ones.
+    /// Samples of entries into the queue, at most 4096: (number, simulated time in ns since the start of the run). The
+    /// number counts, from 0, the requests that entered since measuring began, without rejected ones.
     pub issues: Vec<(u64, u64)>,
 }
 
 /// Returns the results and the series of the run that ended with `outcome`. `options` are those of the run, and
-/// `wall_seconds` is the wall-clock time that it took. No baseline is set.
+/// `wall_seconds` is the wall-clock time that it took, in seconds. All ratios to a baseline drive are `None`.
 pub fn summarize(outcome: &Outcome, options: &Options, wall_seconds: f64) -> (DriveResult, DriveSeries) {
     (result(outcome, options, wall_seconds), series(outcome))
 }

@@ -15,20 +15,21 @@ use crate::metrics::counters::MediumCounters;
 /// other groups (cleaning, migration, recovery) count as cleaning.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PlanTime {
-    /// Time from the start of the plan to the end of its last host group, for which the host waits; `whole` if the plan
-    /// has no host group.
+    /// Time from the start of the plan to the end of its last group of steps that serves a host request, for which the
+    /// host waits. If the plan has no such group, equal to `whole`.
     pub host: SimDuration,
     /// Time from the start to the end of the plan.
     pub whole: SimDuration,
-    /// Time of arm movement, settling and head switches in host groups.
+    /// Total time of arm movement, settling and head switches in the steps that serve host requests.
     pub seek: SimDuration,
-    /// Time of rotational wait in host groups.
+    /// Total time of rotational wait in the steps that serve host requests.
     pub rotation: SimDuration,
-    /// Time in which sectors pass the head, and time of accesses to flash, in host groups.
+    /// Total time in which sectors pass the head, and time of accesses to flash, in the steps that serve host requests.
     pub transfer: SimDuration,
-    /// Whole time of the groups that are not host groups.
+    /// Total time of the groups of steps that serve no host request: cleaning, migration and recovery.
     pub cleaning: SimDuration,
-    /// The part of `cleaning` before the end of the last host group.
+    /// The part of `cleaning` before the end of the last group that serves a host request: time for which the host
+    /// waits. If the plan has no such group, equal to `cleaning`.
     pub cleaning_before_host: SimDuration,
 }
 
@@ -61,9 +62,10 @@ pub struct Timing {
     actuator: Actuator,
     flash: Option<FlashTimes>,
     moves_pseudo_tracks: bool,
-    /// Counters of the reads and writes on platters and flash so far.
+    /// Commands and sectors read and written on platters and flash, by cause, since the start of the run or the end of
+    /// the warm-up.
     pub counters: MediumCounters,
-    /// Statistics of cleaning so far.
+    /// Number, durations and sectors of cleaning events, since the start of the run or the end of the warm-up.
     pub cleaning: CleaningMetrics,
 }
 
@@ -111,7 +113,7 @@ impl Timing {
     }
 
     /// Adds the reads and writes of `plan` to the counters without timing them, for plans that are timed elsewhere.
-    /// Each step counts as one command.
+    /// Each read or write step counts as one command.
     pub fn count(&mut self, plan: &Plan) {
         for step in plan.steps.iter().filter(|step| step.is_access()) {
             let direction = direction_of(step);
@@ -121,7 +123,7 @@ impl Timing {
     }
 
     /// Carries out `plan` from `start` on: moves the head, adds to the counters, and returns the time that the plan
-    /// takes. Steps of a phase that continue each other count as one command.
+    /// takes. Steps of a phase with one cause and direction that lie in sequence count as one command.
     ///
     /// # Panics
     ///

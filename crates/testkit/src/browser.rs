@@ -12,7 +12,7 @@ use serde_json::Value;
 pub struct Visit {
     /// HTML of the document after its scripts have run.
     pub document: String,
-    /// Lines of the browser's log with messages that the page wrote to the console.
+    /// Lines of the browser's log with messages that the page wrote to the console, in order; empty if there were none.
     pub console: Vec<String>,
     /// URLs that the browser requested from a network, sorted and each once. URLs of files, `data:` and `chrome:`, and
     /// those that the browser requests for itself, are left out.
@@ -98,7 +98,8 @@ fn fetched(log: &Path) -> Vec<String> {
 /// Hosts that some versions of the browser contact when they start, for every page.
 const HOUSEKEEPING: [&str; 3] = ["google.com", "googleapis.com", "gvt1.com"];
 
-/// Returns the part of `text` after the first `begin` and before the next `end`, or `None` if either is missing.
+/// Returns the part of `text` after the first `begin` and before the next `end` after it, or `None` if either is
+/// missing.
 pub fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
     let from = text.find(begin)? + begin.len();
     Some(&text[from..from + text[from..].find(end)?])

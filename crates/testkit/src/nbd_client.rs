@@ -32,7 +32,7 @@ pub const WRITE_ZEROES: u16 = 6;
 pub const BLOCK_STATUS: u16 = 7;
 /// NBD command flag (`NBD_CMD_FLAG_FUA`): the write is durable when it is acknowledged.
 pub const FUA: u16 = 1;
-/// NBD option (`NBD_OPT_GO`): end the handshake and begin with requests.
+/// NBD option (`NBD_OPT_GO`): end the handshake and begin to send requests.
 pub const GO: u32 = 7;
 /// NBD option (`NBD_OPT_STRUCTURED_REPLY`): use structured replies.
 pub const STRUCTURED_REPLY: u32 = 8;
@@ -181,8 +181,8 @@ impl Client {
         }
     }
 
-    /// Connects to the Unix socket `socket`, receives the greeting and sends the client flags. Options of the handshake
-    /// may follow.
+    /// Connects to the Unix socket `socket`, receives the greeting and sends the client flags. Returns the connection;
+    /// options of the handshake may follow on it.
     ///
     /// # Panics
     ///
@@ -220,7 +220,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// An I/O error if the connection is closed, or no answer comes within [`PATIENCE`].
+    /// An I/O error if the connection is closed, or no answer comes within five minutes ([`PATIENCE`]).
     ///
     /// # Panics
     ///
@@ -280,8 +280,8 @@ impl Client {
         }
     }
 
-    /// Sends a request with the caller's cookie. Its answer must be received by [`Client::reply`], not by
-    /// [`Client::next_answer`].
+    /// Sends a request with the caller's cookie. `offset` and `length` are in bytes; `payload` is the data of a write.
+    /// The answer must be received by [`Client::reply`], not by [`Client::next_answer`].
     ///
     /// # Errors
     ///
@@ -336,6 +336,10 @@ impl Client {
     /// # Errors
     ///
     /// An I/O error if the connection is closed.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the reply is not a simple one.
     pub fn reply(&mut self) -> io::Result<(u64, u32)> {
         let mut bytes = [0; 16];
         self.take(&mut bytes)?;
@@ -343,12 +347,16 @@ impl Client {
         Ok((big_u64(&bytes[8..]), big_u32(&bytes[4..8])))
     }
 
-    /// Sends one request and waits for its answer; no other request may be in flight. An error number of the protocol
-    /// is part of the answer.
+    /// Sends one request and waits for its answer. `offset` and `length` are in bytes; `payload` is the data of a
+    /// write. An error number of the protocol is part of the answer.
     ///
     /// # Errors
     ///
     /// An I/O error if the connection is closed.
+    ///
+    /// # Panics
+    ///
+    /// Panics if another request is in flight, or the server violates the protocol.
     pub fn call(&mut self, command: u16, flags: u16, offset: u64, length: u32, payload: &[u8]) -> io::Result<Answer> {
         let cookie = self.submit(command, flags, offset, length, payload)?;
         let answer = self.next_answer()?;
@@ -356,12 +364,12 @@ impl Client {
         Ok(answer)
     }
 
-    /// Sends one request, waits for its simple reply, and returns its error number (0 for success). No other request
-    /// may be in flight. The data of a read remain to be received.
+    /// Sends one request, waits for its simple reply, and returns its error number (0 for success). `offset` and
+    /// `length` are in bytes; `payload` is the data of a write. The data of a read remain to be received.
     ///
     /// # Panics
     ///
-    /// Panics if the connection is closed.
+    /// Panics if the connection is closed, or another request is in flight.
     pub fn ask(&mut self, command: u16, flags: u16, offset: u64, length: u32, payload: &[u8]) -> u32 {
         self.send(command, flags, 77, offset, length, payload).expect("the server takes requests");
         let (cookie, error) = self.reply().expect("the server answers");
@@ -384,13 +392,17 @@ impl Client {
     }
 
     /// Writes `bytes` at byte `offset`, without FUA. Returns the error number of the NBD protocol, 0 for success. The
-    /// connection must use simple replies.
+    /// connection must use simple replies, and no other request may be in flight.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the connection is closed.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> u32 {
         self.ask(WRITE, 0, offset, bytes.len() as u32, bytes)
     }
 
-    /// Returns the allocation status of the `length` bytes from byte `offset` on, by BLOCK_STATUS. The runs may cover
-    /// less. The connection must use structured replies.
+    /// Returns the allocation status of the `length` bytes from byte `offset` on, by BLOCK_STATUS, as runs in order.
+    /// The runs may cover less than `length`. The connection must use structured replies.
     ///
     /// # Errors
     ///

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Maximum time that a test waits for anything. The limit is no test of speed; it only ends tests that hang.
+/// Maximum time that a test waits for an event or an answer: five minutes. The limit is no test of speed; it only ends
+/// tests that hang.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Calls `happened` every 5 ms until it returns a value, and returns that value. `what` names the event in the panic
@@ -10,7 +11,7 @@ pub const PATIENCE: Duration = Duration::from_secs(300);
 ///
 /// # Panics
 ///
-/// Panics if [`PATIENCE`] passes without a value.
+/// Panics if five minutes ([`PATIENCE`]) pass without a value.
 pub fn until<T>(what: &str, mut happened: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {

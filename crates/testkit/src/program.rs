@@ -16,7 +16,7 @@ pub struct Program(PathBuf);
 pub struct Checked {
     /// Exit code: 0 for a whole image, 3 for damage, 1 for an unusable image; −1 if a signal ended the program.
     pub code: i32,
-    /// Texts of the findings; empty if the program printed no JSON document.
+    /// Texts of the faults that the check found, in the order printed; empty if the program printed no JSON document.
     pub findings: Vec<String>,
     /// Text that the program wrote to standard error.
     pub errors: String,
@@ -68,7 +68,8 @@ impl Program {
         serde_json::from_slice(&output.stdout).expect("drive info --json prints a document")
     }
 
-    /// Returns the zones of the zoned drive in `image`, in order, as `imbrex drive dump --bands --json` lists them.
+    /// Returns the zones of the zoned drive in `image`, in order of address, as `imbrex drive dump --bands --json`
+    /// lists them.
     ///
     /// # Panics
     ///
@@ -89,6 +90,10 @@ impl Program {
     }
 
     /// Executes `imbrex drive check --json` on the image and returns the result. A failed check is no panic.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the program cannot be started.
     pub fn check(&self, image: &Path) -> Checked {
         let output = self.run(&["drive", "check", text(image), "--json"]);
         let document: Value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);

@@ -20,14 +20,14 @@ use crate::contents::Value;
 /// A value that a sector may hold, with the acknowledgement of its write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Candidate {
-    /// The value.
+    /// Contents that the sector may hold: zeros, the bytes of a numbered write, or unreadable.
     pub value: Value,
     /// Number of the acknowledgement of the command that gave this value, counted from 1; 0 for the zeros of a new
     /// drive, and [`IN_FLIGHT`] until the command is acknowledged.
     pub acknowledged: u64,
 }
 
-/// Value of [`Candidate::acknowledged`] while the command is not acknowledged; higher than all other numbers.
+/// Number of an acknowledgement that has not been received yet ([`Candidate::acknowledged`]); higher than all others.
 pub const IN_FLIGHT: u64 = u64::MAX;
 
 const UNTOUCHED: Candidate = Candidate { value: Value::Zeros, acknowledged: 0 };
@@ -55,7 +55,8 @@ impl Record {
         Record::default()
     }
 
-    /// Records that a command was sent that will give `sectors` the value `value`.
+    /// Records that a command was sent that will give `sectors` (exclusive end) the value `value`. From now on they may
+    /// hold it, or the values allowed before.
     pub fn begin(&mut self, sectors: Range<u64>, value: Value) {
         self.for_each_run(sectors.clone(), |candidates| {
             candidates.push(Candidate { value, acknowledged: IN_FLIGHT });
@@ -63,8 +64,8 @@ impl Record {
         self.unsettled.push(sectors);
     }
 
-    /// Records that the command that gives `sectors` the value `value` was acknowledged. If `is_durable`, no older
-    /// value is allowed any more.
+    /// Records that the command that gives `sectors` (exclusive end) the value `value` was acknowledged. With
+    /// `is_durable`, older values are not allowed any more; otherwise they stay allowed until a flush.
     ///
     /// # Panics
     ///
@@ -82,8 +83,8 @@ impl Record {
         });
     }
 
-    /// Returns the present moment, as the number of writes and trims acknowledged so far. A writer calls this function
-    /// when it sends a flush, and passes the result to [`Record::flushed`].
+    /// Returns the number of acknowledgements recorded so far: of writes, trims and WRITE_ZEROES. A writer calls this
+    /// function when it sends a flush, and passes the result to [`Record::flushed`].
     pub fn flush_begins(&self) -> u64 {
         self.acknowledgements
     }
@@ -105,8 +106,8 @@ impl Record {
         }
     }
 
-    /// Records that `sectors` were read after a power cut and hold `value`. It is now their only allowed value, and
-    /// counts as acknowledged.
+    /// Records that `sectors` (exclusive end) were read after a power cut and hold `value`. It is now their only
+    /// allowed value, and counts as acknowledged.
     pub fn found(&mut self, sectors: Range<u64>, value: Value) {
         let acknowledged = self.acknowledgements;
         self.for_each_run(sectors, |candidates| {

@@ -30,7 +30,7 @@ impl Server {
     ///
     /// # Panics
     ///
-    /// Panics if the program cannot be started, or neither listens nor ends within [`PATIENCE`].
+    /// Panics if the program cannot be started, or neither listens nor ends within five minutes ([`PATIENCE`]).
     pub fn try_start(program: &Program, folder: &Path, words: &[&str]) -> Result<Server, String> {
         let (socket, log) = (folder.join("socket"), folder.join("log"));
         // The socket of a killed server would look as if the new one were listening already.
@@ -57,7 +57,7 @@ impl Server {
         }
     }
 
-    /// Starts a server like [`Server::try_start`].
+    /// Starts `imbrex serve` with the arguments `words`, its socket and log in `folder`, and waits until it listens.
     ///
     /// # Panics
     ///
@@ -81,8 +81,8 @@ impl Server {
         self.child.id()
     }
 
-    /// Waits for the server's end, and returns its exit code, or `None` if a signal ended it. Panics after
-    /// [`PATIENCE`].
+    /// Waits for the server's end, and returns its exit code, or `None` if a signal ended it. Panics if the server does
+    /// not end within five minutes ([`PATIENCE`]).
     pub fn wait(&mut self) -> Option<i32> {
         until("the server's end", || self.child.try_wait().expect("a child can be asked")).code()
     }
@@ -93,11 +93,16 @@ impl Server {
         self.child.wait().expect("it is ours");
     }
 
-    /// Stops the server by SIGINT, as Ctrl-C does, waits for its end, and returns its messages.
+    /// Stops the server by SIGINT, as Ctrl-C does, waits for its end, and returns the text that it wrote to standard
+    /// error.
     ///
     /// # Errors
     ///
-    /// The exit status and the messages, if the server did not end with exit code 0.
+    /// The exit status and that text, if the server did not end with exit code 0.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the server does not end within five minutes ([`PATIENCE`]).
     pub fn stop(mut self) -> Result<String, String> {
         let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         assert!(asked.expect("there is a kill").success(), "it is ours");

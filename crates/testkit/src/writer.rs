@@ -32,33 +32,38 @@ const SPLITS_MAX: u32 = 2000;
 /// average one in this many is of that kind. 0 means never.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// Minimum and maximum number of sectors of a command, both inclusive.
+    /// Minimum and maximum number of sectors of a random command, both inclusive, before the length is rounded down to
+    /// a multiple of `align_sectors`, but at least to one multiple.
     pub sectors: (u64, u64),
-    /// On average, one command in this many, flushes aside, covers a whole place instead; 0 for never.
+    /// On average, one command in this many, flushes aside, covers a whole place (a range of `place_sectors` sectors)
+    /// instead of a random length; 0 for never.
     pub whole_in: u64,
-    /// Alignment of the generated commands, in sectors: first sector and length are multiples of it. A command that
-    /// covers a whole place has the length of the place.
+    /// Alignment of the generated commands, in sectors: first sector and length are multiples of it. Only a command
+    /// that covers a whole place has the length of the place. At least 1.
     pub align_sectors: u64,
-    /// Number of places that are written. A place is a range of `place_sectors` sectors; places are spread evenly over
-    /// the drive.
+    /// Number of ranges of `place_sectors` sectors each that the random commands read and write. They are spread evenly
+    /// over the drive. At least 1.
     pub places: u64,
-    /// Number of sectors of each place; at least the maximum of `sectors`.
+    /// Number of sectors of each of the ranges to which the random commands are confined; at least the maximum of
+    /// `sectors`.
     pub place_sectors: u64,
-    /// Maximum number of requests in flight.
+    /// Maximum number of requests in flight at once.
     pub depth: usize,
     /// On average, one command in this many is a flush; 0 for never.
     pub flush_in: u64,
-    /// On average, one write in this many has FUA; 0 for never.
+    /// On average, one write in this many has the flag FUA, which makes it durable when acknowledged; 0 for never.
     pub fua_in: u64,
-    /// On average, one command in this many is a trim; 0 for never. Only for layers that keep trims.
+    /// On average, one command in this many, flushes and reads aside, is a trim; 0 for never. Only for layers that keep
+    /// trims: trimmed sectors must read as zeros.
     pub trim_in: u64,
-    /// On average, one command in this many writes zeros by WRITE_ZEROES; 0 for never.
+    /// On average, one command in this many, flushes, reads and trims aside, writes zeros by WRITE_ZEROES; 0 for never.
     pub zeroes_in: u64,
-    /// On average, one command in this many is a read; 0 for never.
+    /// On average, one command in this many, flushes aside, is a read; 0 for never.
     pub read_in: u64,
     /// Whether the drive has a volatile cache, so that acknowledged writes are durable only after a flush.
     pub is_volatile: bool,
-    /// Whether a write that a kill interrupts may leave its sectors unreadable: on caveat disks.
+    /// Whether a write that a kill interrupts may leave its sectors unreadable, as on caveat disks. Then a read error
+    /// is allowed for these sectors.
     pub cut_destroys: bool,
 }
 
@@ -76,11 +81,11 @@ struct OnItsWay {
 /// A run of sectors that do not hold an allowed value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loss {
-    /// The sectors (exclusive end).
+    /// The sectors that do not hold an allowed value (exclusive end).
     pub sectors: Range<u64>,
-    /// Allowed values of each of the sectors, the durable value first.
+    /// Values that each of the sectors was allowed to hold, oldest first.
     pub allowed: Vec<Value>,
-    /// Description of the contents that were read.
+    /// Description of the contents that were read, or of the read error.
     pub found: String,
 }
 
@@ -95,16 +100,16 @@ impl fmt::Display for Loss {
 /// Result of reading and judging sectors.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Verdict {
-    /// Number of sectors that were read, or could not be read.
+    /// Number of sectors that were read and judged, unreadable ones included.
     pub sectors: u64,
     /// Number of sectors that hold none of their allowed values, or gave a read error that is not allowed.
     pub lost: u64,
-    /// Number of sectors that gave a read error that is not allowed; these are part of `lost`.
+    /// Number of sectors that gave a read error that is not allowed; they are also counted in `lost`.
     pub unreadable: u64,
-    /// The first losses, at most 20.
+    /// The first runs of sectors that hold none of their allowed values, at most 20; `lost` counts the sectors of all.
     pub losses: Vec<Loss>,
-    /// Number of sectors that hold an allowed value older than the one acknowledged last, as a volatile cache may leave
-    /// them.
+    /// Number of sectors that hold an allowed value older than the one acknowledged last. That happens if a power cut
+    /// empties a volatile cache.
     pub reverted: u64,
 }
 
@@ -116,7 +121,7 @@ impl Verdict {
         }
     }
 
-    /// Adds the counts and losses of another verdict. At most 20 losses are kept; all are counted.
+    /// Adds the counts and losses of `other`. At most 20 losses are listed; all their sectors are counted.
     pub fn add(&mut self, other: Verdict) {
         self.sectors += other.sectors;
         self.reverted += other.reverted;
@@ -141,13 +146,13 @@ pub enum Ended {
     Gone(io::Error),
     /// A request was answered with an error.
     Refused {
-        /// Number of the command in the NBD protocol.
+        /// Number of the refused command in the NBD protocol, such as 1 for a write.
         command: u16,
         /// Sectors of the command (exclusive end).
         sectors: Range<u64>,
-        /// Error number of the NBD protocol.
+        /// Error number of the NBD protocol with which the server answered.
         error: u32,
-        /// Number of writes, trims and WRITE_ZEROES that were acknowledged before.
+        /// Number of writes, trims and WRITE_ZEROES that the writer had got acknowledged before.
         writes: u64,
     },
 }
@@ -171,28 +176,29 @@ impl fmt::Display for Ended {
 pub struct Tally {
     /// Number of acknowledged commands that change sectors: writes, trims and WRITE_ZEROES.
     pub writes: u64,
-    /// Bytes of these commands.
+    /// Number of bytes covered by the acknowledged writes, trims and WRITE_ZEROES.
     pub bytes: u64,
-    /// Number of acknowledged flushes.
+    /// Number of acknowledged flushes, those outside the random work included.
     pub flushes: u64,
-    /// Number of answered reads.
+    /// Number of reads answered without an error; those of [`Writer::look`] are not counted.
     pub reads: u64,
 }
 
 /// The independent writer: sends seeded random work to a served drive, remembers the allowed values of every sector,
 /// and judges the data that it reads.
 pub struct Writer {
-    /// The rule by which written sectors are filled.
+    /// The rule by which the bytes of a written sector follow from the sector and the number of the write.
     pub contents: Contents,
-    /// The random work to do, which may be changed between steps.
+    /// Sizes, places and shares of the random commands to send; may be changed between steps.
     pub work: Work,
-    /// Allowed values of every sector of the drive.
+    /// Values that every sector of the drive may hold, as derived from the acknowledgements received.
     pub record: Record,
-    /// Counts of acknowledged work so far.
+    /// Counts of acknowledged commands and answered reads since the writer was created.
     pub tally: Tally,
-    /// Verdict on the reads of the random work so far, those of [`Writer::look`] not included.
+    /// Result of judging all reads of the random work so far. Reads by [`Writer::look`] are not included.
     pub live: Verdict,
-    /// Commands that change sectors, and flushes, since the start: sent and acknowledged, in order.
+    /// Commands that change sectors, their acknowledgements and those of flushes, since the start, in the order of
+    /// sending and receiving.
     pub history: History,
     random: Random,
     next_version: u64,
@@ -227,8 +233,8 @@ impl Writer {
         u64::from(self.contents.sector_bytes)
     }
 
-    /// Sends random requests until `work.depth` are in flight or the next would overlap one in flight, then receives
-    /// one answer.
+    /// Sends random requests until `work.depth` are in flight or the next would overlap one in flight, which is then
+    /// not sent. Then receives and judges one answer.
     ///
     /// # Errors
     ///
@@ -263,8 +269,8 @@ impl Writer {
         self.drain(client)
     }
 
-    /// Sends the NBD command `command` for `sectors` (exclusive end), without waiting for its answer. A write gets the
-    /// next version number as its data.
+    /// Sends the NBD command `command` with the flags `flags` for `sectors` (exclusive end; `0..0` for a flush),
+    /// without waiting for its answer. A write gets the next version number as its data.
     ///
     /// # Errors
     ///
@@ -285,7 +291,7 @@ impl Writer {
         self.on_their_way.values().any(|other| other.sectors.start < sectors.end && sectors.start < other.sectors.end)
     }
 
-    /// Returns the number of requests in flight.
+    /// Returns the number of requests that were sent and not answered yet.
     pub fn in_flight(&self) -> usize {
         self.on_their_way.len()
     }

@@ -17,7 +17,7 @@ use crate::writer::{Ended, Writer};
 pub struct Zone {
     /// Sectors of the zone, as LBAs of the drive (exclusive end).
     pub sectors: Range<u64>,
-    /// Whether the zone must be written at its write pointer.
+    /// Whether the zone accepts writes only at its write pointer; otherwise it can be written anywhere.
     pub is_sequential: bool,
 }
 
@@ -32,8 +32,8 @@ struct Open {
 
 /// A [`Writer`] for a zoned drive: writes each zone at its write pointer, and resets whole zones by TRIM.
 pub struct ZoneWriter {
-    /// The writer that remembers the allowed values of sectors and judges reads. Of its `work`, only `sectors`,
-    /// `depth`, `flush_in` and `read_in` are used.
+    /// The writer that sends the requests, remembers the allowed values of sectors and judges reads. Of its `work`,
+    /// only `sectors`, `depth`, `flush_in`, `read_in`, `is_volatile` and `cut_destroys` are used.
     pub writer: Writer,
     zones: Vec<Zone>,
     open: Vec<Open>,
@@ -41,8 +41,8 @@ pub struct ZoneWriter {
 }
 
 impl ZoneWriter {
-    /// Returns a writer for `zones` that writes `open` of them at a time, beginning with the first ones. It resets a
-    /// zone before its first write.
+    /// Returns a writer for `zones` that writes `open` of them at a time, beginning with the first ones. A full zone is
+    /// replaced by a random other one. Each zone is reset before its first write.
     ///
     /// # Panics
     ///
@@ -54,7 +54,8 @@ impl ZoneWriter {
         ZoneWriter { writer, zones, open, random }
     }
 
-    /// Sends requests until `work.depth` are in flight or a zone drawn at random is busy, then receives one answer.
+    /// Sends requests until `work.depth` are in flight, or a zone drawn at random has a request in flight. Then
+    /// receives and judges one answer.
     ///
     /// # Errors
     ///
@@ -105,7 +106,8 @@ impl ZoneWriter {
         }
     }
 
-    /// Receives the answers that a killed server had sent, drops the other requests, and forgets the write pointers.
+    /// Receives and records the answers that a killed server had sent, drops the requests without an answer, and
+    /// forgets the write pointers. Each zone is reset before its next write.
     pub fn after_kill(&mut self, client: &mut Client) {
         self.writer.after_kill(client);
         self.forget_pointers();

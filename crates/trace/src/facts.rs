@@ -19,14 +19,14 @@ pub struct Facts {
     pub not_requests: u64,
     /// Number of requests left out because they are for other devices than the one that the user chose.
     pub other_devices: u64,
-    /// Number of malformed records that were skipped.
+    /// Number of malformed records of the trace that were skipped: records without the form of the trace's format.
     pub malformed: u64,
     /// Error message of the first malformed record that was skipped; `None` if none was skipped.
     pub first_malformed: Option<String>,
     /// Decisions of the reader that the user should know, such as the unit of the times.
     pub notes: Vec<String>,
-    /// Time of the first request yielded, in nanoseconds since the epoch of the trace. The source subtracts it from all
-    /// times, so that the first request is at time 0. `None` before the first request.
+    /// Time of the first request yielded, in nanoseconds since the zero point of the trace's clock. The source
+    /// subtracts it from all times, so that the first request is at time 0. `None` before the first request.
     pub origin_ns: Option<u64>,
     /// Names of the devices met so far, by number, if the trace names its devices. Includes devices whose requests were
     /// left out.

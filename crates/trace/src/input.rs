@@ -48,9 +48,10 @@ pub enum RandomAccess {
 pub struct Unpacked {
     /// Name of the trace for error messages.
     pub name: String,
-    /// The first [`HEAD_BYTES`] bytes after decompression, or the whole trace if it is shorter.
+    /// The first 64 KiB after decompression ([`HEAD_BYTES`]), or the whole trace if it is shorter.
     pub head: Vec<u8>,
-    /// Whether the head is the whole trace: the trace is shorter than [`HEAD_BYTES`]. `false` at exactly that length.
+    /// Whether the head is the whole trace: the decompressed trace is shorter than 64 KiB. `false` at exactly that
+    /// length.
     pub whole: bool,
     /// Length of the trace in bytes if it is an uncompressed regular file or uncompressed bytes in memory. `None` for a
     /// compressed trace and for a stream.

@@ -25,7 +25,7 @@ pub struct TraceOptions {
     pub columns: Option<String>,
     /// Format `csv`: the unit of each column in the order of `columns`, separated by commas, as in `us,,B,B`. Without a
     /// unit, times are in seconds, and offsets and sizes in bytes. A column `op` takes its codes here, as in
-    /// `0=read 1=write`.
+    /// `0=read 1=write`. By default, no column has a unit.
     pub units: Option<String>,
     /// Formats `blkparse` and `blktrace`: the action whose events are read as requests. `Q` is queued, `D` issued to
     /// the drive, `C` completed. By default, the first of Q, D and C that occurs in the first 64 KiB of the trace.
@@ -85,7 +85,8 @@ impl FromStr for SkipMalformed {
     }
 }
 
-/// Parses the value of [`TraceOptions::all`]: `reads` or `writes`.
+/// Parses the operation that all requests of a `csv` trace without an `op` column have: `reads` or `writes`
+/// ([`TraceOptions::all`]).
 ///
 /// # Errors
 ///
@@ -102,7 +103,7 @@ pub fn all_of(text: &str) -> Result<Operation, String> {
 /// [`Device::Number`], any other text as [`Device::Name`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Device {
-    /// The device with this number, as in [`crate::Request::device`].
+    /// The device with this number in the trace ([`crate::Request::device`]).
     Number(u32),
     /// The device with exactly this name in the trace.
     Name(String),
@@ -128,15 +129,15 @@ impl FromStr for Device {
 /// A unit of the times in a trace. Each variant gives the text that it is parsed from and printed as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimeUnit {
-    /// `ns`.
+    /// Nanoseconds: `ns`.
     Nanoseconds,
-    /// `100ns`: the unit of Windows file times.
+    /// Ticks of 100 ns: `100ns`, the unit of Windows file times.
     Ticks,
-    /// `us`.
+    /// Microseconds: `us`, or `µs` when parsed.
     Microseconds,
-    /// `ms`.
+    /// Milliseconds: `ms`.
     Milliseconds,
-    /// `s`.
+    /// Seconds: `s`.
     Seconds,
 }
 

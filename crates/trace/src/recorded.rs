@@ -18,7 +18,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Returns a source that yields `requests` in their order, with default [`Facts`].
+    /// Returns a source that yields `requests` in their order. Its [`Facts`] are empty: all counts are 0.
     pub fn new(requests: impl Into<Arc<[Request]>>) -> Recorded {
         Recorded { requests: requests.into(), facts: Facts::default(), next: 0 }
     }

@@ -99,7 +99,8 @@ pub trait Source: Send {
     }
 
     /// Returns the expected number of requests from beginning to end, including those already yielded, or `None` if it
-    /// is unknown. It is an estimate for the display of progress: malformed and filtered records may be included.
+    /// is unknown. It is an estimate for the display of progress: malformed and filtered records may be included. The
+    /// default is `None`.
     fn expected_requests(&self) -> Option<u64> {
         None
     }

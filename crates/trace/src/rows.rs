@@ -37,7 +37,8 @@ pub struct Row {
     pub device: u32,
 }
 
-/// Returns the code of the operation of `command`, and of its FUA flag, for [`Row::op`].
+/// Returns the code of the operation of `command`: 0 read, 1 write, 2 flush, 3 trim; plus 128 if the command has forced
+/// unit access (FUA).
 pub fn op_of(command: &Command) -> u8 {
     let code = match command.operation {
         Operation::Read => 0,

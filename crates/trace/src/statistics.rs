@@ -20,7 +20,7 @@ use crate::admission::SECTOR_BYTES;
 use crate::request::{Request, Source, TraceError, When};
 use crate::survey::{DeviceSummary, named};
 
-/// Name and version of the JSON form of [`TraceInfo`].
+/// Name and version of the JSON form of the statistics that `imbrex trace info` prints ([`TraceInfo`]).
 pub const SCHEMA: &str = "imbrex.trace-info/1";
 
 const PAGE_SECTORS: u64 = 8;
@@ -30,49 +30,55 @@ const TRACK_SECTORS: u64 = 4096;
 /// field says otherwise.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TraceInfo {
-    /// Name and version of the JSON form: [`SCHEMA`].
+    /// Name and version of the JSON form of these statistics: `imbrex.trace-info/1` ([`SCHEMA`]).
     pub schema: &'static str,
-    /// Number of all requests: reads, writes, flushes and trims.
+    /// Number of all requests read from the workload: reads, writes, flushes and trims, on all devices.
     pub requests: u64,
-    /// Number of reads.
+    /// Number of reads in the workload, on all devices.
     pub reads: u64,
-    /// Number of writes, with or without forced unit access (FUA).
+    /// Number of writes in the workload, on all devices, with or without forced unit access (FUA).
     pub writes: u64,
-    /// Number of flushes.
+    /// Number of flushes in the workload, on all devices.
     pub flushes: u64,
-    /// Number of trims.
+    /// Number of trims in the workload, on all devices.
     pub trims: u64,
-    /// Number of writes with FUA.
+    /// Number of writes with forced unit access (FUA), on all devices. They count in `writes` too.
     pub fua_writes: u64,
-    /// Number of reads, writes and trims with a length of 0 sectors.
+    /// Number of reads, writes and trims with a length of 0 sectors, on all devices. They count in the other numbers
+    /// too.
     pub empty: u64,
-    /// Sum of the lengths of all reads, in bytes.
+    /// Sum of the lengths of all reads on all devices, in bytes.
     pub read_bytes: u64,
-    /// Sum of the lengths of all writes, in bytes.
+    /// Sum of the lengths of all writes on all devices, in bytes.
     pub write_bytes: u64,
-    /// Sum of the lengths of all trims, in bytes.
+    /// Sum of the lengths of all trims on all devices, in bytes.
     pub trim_bytes: u64,
     /// Latest time of a request in nanoseconds, counted from time 0, at which a trace's first request is. 0 if no
     /// request has a time of its own.
     pub span_ns: u64,
     /// One past the highest sector of 512 bytes that a read, write or trim on any device addresses; 0 if there is none.
+    /// A request of length 0 counts with its address.
     pub lba_end: u64,
-    /// Bytes of the distinct 4 KiB pages read and written, summed over the devices.
+    /// Bytes of the distinct 4 KiB pages that reads and writes touch, even in part, summed over the devices. Trims do
+    /// not count.
     pub working_set: WorkingSet,
-    /// Reads and writes that begin at the sector where the previous read or write on their device ended.
+    /// Numbers and shares of the reads and writes that begin at the sector where the previous read or write on their
+    /// device ended.
     pub sequential: Sequential,
     /// Distribution of the time from each request to the next in nanoseconds, over all devices together. The gap is 0
     /// if the next request has an earlier time. `None` if fewer than two requests have times of their own.
     pub inter_arrival_ns: Option<Distribution>,
-    /// Distribution of the sizes of reads in bytes; `None` if there are no reads.
+    /// Distribution of the sizes of reads on all devices, in bytes; `None` if there are no reads.
     pub read_size_bytes: Option<Distribution>,
-    /// Distribution of the sizes of writes in bytes; `None` if there are no writes.
+    /// Distribution of the sizes of writes on all devices, in bytes; `None` if there are no writes.
     pub write_size_bytes: Option<Distribution>,
-    /// Concentration of writes on the most written tracks; a track is 2 MiB of the address space of a device.
+    /// Shares of the writes that go to the 1, 10 and 100 most written tracks. A track is 2 MiB of the address space of
+    /// a device.
     pub hot_tracks: HotTracks,
-    /// Figures of each device that has a request, sorted by device number.
+    /// Counts of requests and bytes of each device that has a request, sorted by device number.
     pub devices: Vec<DeviceSummary>,
-    /// Counts of records left out and of requests widened, and decisions of the reader.
+    /// Counts of records left out, of requests out of order and of requests widened to whole sectors, and decisions of
+    /// the reader. All counts are 0 for a generator.
     pub reading: Reading,
 }
 
@@ -80,13 +86,13 @@ pub struct TraceInfo {
 /// distinct; trims do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct WorkingSet {
-    /// Number of pages read at least once, times 4096 bytes.
+    /// Number of distinct 4 KiB pages read at least once, even in part, times 4096 bytes.
     pub read_bytes: u64,
-    /// Number of pages written at least once, times 4096 bytes.
+    /// Number of distinct 4 KiB pages written at least once, even in part, times 4096 bytes.
     pub write_bytes: u64,
-    /// Number of pages read or written at least once, times 4096 bytes.
+    /// Number of distinct 4 KiB pages read or written at least once, even in part, times 4096 bytes.
     pub either_bytes: u64,
-    /// Number of pages both read and written, times 4096 bytes.
+    /// Number of distinct 4 KiB pages both read and written at least once, even in part, times 4096 bytes.
     pub both_bytes: u64,
 }
 
@@ -94,13 +100,15 @@ pub struct WorkingSet {
 /// write, of either kind, on their device ended.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Sequential {
-    /// Number of sequential reads.
+    /// Number of sequential reads: they begin at the sector where the previous read or write on their device ended.
     pub reads: u64,
-    /// Number of sequential writes.
+    /// Number of sequential writes: they begin at the sector where the previous read or write on their device ended.
     pub writes: u64,
-    /// Number of sequential reads divided by the number of all reads: 0 to 1; 0 if there are no reads.
+    /// Number of sequential reads divided by the number of all reads: 0 to 1; 0 if there are no reads. A sequential
+    /// read begins where the previous read or write on its device ended.
     pub read_share: f64,
-    /// Number of sequential writes divided by the number of all writes: 0 to 1; 0 if there are no writes.
+    /// Number of sequential writes divided by the number of all writes: 0 to 1; 0 if there are no writes. A sequential
+    /// write begins where the previous read or write on its device ended.
     pub write_share: f64,
 }
 
@@ -108,23 +116,29 @@ pub struct Sequential {
 /// of three significant digits.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Distribution {
-    /// Arithmetic mean of the values.
+    /// Arithmetic mean of the values, exact to three significant digits.
     pub mean: f64,
-    /// Smallest value of the distribution.
+    /// Smallest value of the distribution, exact to three significant digits.
     pub min: u64,
-    /// 5th percentile: at least 5 % of the values are no larger.
+    /// 5th percentile: the smallest value such that at least 5 % of the values are no larger. It is exact to
+    /// three significant digits.
     pub p5: u64,
-    /// Median: at least half of the values are no larger.
+    /// Median: the smallest value such that at least half of the values are no larger. It is exact to
+    /// three significant digits.
     pub p50: u64,
-    /// 90th percentile: at least 90 % of the values are no larger.
+    /// 90th percentile: the smallest value such that at least 90 % of the values are no larger. It is exact to
+    /// three significant digits.
     pub p90: u64,
-    /// 95th percentile: at least 95 % of the values are no larger.
+    /// 95th percentile: the smallest value such that at least 95 % of the values are no larger. It is exact to
+    /// three significant digits.
     pub p95: u64,
-    /// 99th percentile: at least 99 % of the values are no larger.
+    /// 99th percentile: the smallest value such that at least 99 % of the values are no larger. It is exact to
+    /// three significant digits.
     pub p99: u64,
-    /// 99.9th percentile: at least 99.9 % of the values are no larger.
+    /// 99.9th percentile: the smallest value such that at least 99.9 % of the values are no larger. It is exact to
+    /// three significant digits.
     pub p999: u64,
-    /// Largest value of the distribution.
+    /// Largest value of the distribution, exact to three significant digits.
     pub max: u64,
 }
 
@@ -134,13 +148,16 @@ pub struct Distribution {
 pub struct HotTracks {
     /// Size of a track in bytes: always 2 MiB. A track here is an aligned range of addresses, not a track of the disk.
     pub track_bytes: u64,
-    /// Number of tracks written at least once, over all devices.
+    /// Number of tracks of 2 MiB of the address space that are written at least once, over all devices.
     pub written: u64,
-    /// Share of writes to the most written track, 0 to 1; 0 if there are no writes.
+    /// Share of writes to the most written track of 2 MiB, 0 to 1; 0 if there are no writes. A write counts once for
+    /// each track that it touches.
     pub share_1: f64,
-    /// Share of writes to the ten most written tracks, 0 to 1; 0 if there are no writes.
+    /// Share of writes to the ten most written tracks of 2 MiB, 0 to 1; 0 if there are no writes. A write counts once
+    /// for each track that it touches.
     pub share_10: f64,
-    /// Share of writes to the hundred most written tracks, 0 to 1; 0 if there are no writes.
+    /// Share of writes to the hundred most written tracks of 2 MiB, 0 to 1; 0 if there are no writes. A write counts
+    /// once for each track that it touches.
     pub share_100: f64,
 }
 
@@ -157,7 +174,7 @@ pub struct Reading {
     pub not_requests: u64,
     /// Number of requests left out because they are for other devices than the one that the user chose.
     pub other_devices: u64,
-    /// Number of malformed records that were skipped.
+    /// Number of malformed records of the trace that were skipped: records without the form of the trace's format.
     pub malformed: u64,
     /// Error message of the first malformed record that was skipped; `None` if none was skipped.
     pub first_malformed: Option<String>,

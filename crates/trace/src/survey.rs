@@ -14,21 +14,22 @@ use crate::request::{Request, Source, TraceError};
 /// Counts of the requests of one device.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct DeviceSummary {
-    /// Number of the device, as in [`Request::device`].
+    /// Number of the device in the trace, as each of its requests gives it ([`Request::device`]).
     pub device: u32,
     /// Name of the device in the trace, or its number as text if the trace gives no name.
     pub name: String,
-    /// Number of all requests: reads, writes, flushes and trims.
+    /// Number of all requests of this device: reads, writes, flushes and trims.
     pub requests: u64,
-    /// Number of reads.
+    /// Number of reads of this device.
     pub reads: u64,
-    /// Number of writes.
+    /// Number of writes of this device.
     pub writes: u64,
-    /// Sum of the lengths of all reads, in bytes.
+    /// Sum of the lengths of all reads of this device, in bytes.
     pub read_bytes: u64,
-    /// Sum of the lengths of all writes, in bytes.
+    /// Sum of the lengths of all writes of this device, in bytes.
     pub write_bytes: u64,
-    /// One past the highest sector of 512 bytes that a read, write or trim addresses; 0 if there is none.
+    /// One past the highest sector of 512 bytes that a read, write or trim of this device addresses; 0 if there is
+    /// none. A request of length 0 counts with its address.
     pub lba_end: u64,
 }
 
@@ -67,7 +68,8 @@ pub struct Survey {
     pub format: &'static Format,
     /// Summary of each device that has a request, sorted by device number.
     pub devices: Vec<DeviceSummary>,
-    /// Counts of records left out and decisions of the reader, for the whole trace.
+    /// Counts of malformed or other records left out, and decisions of the reader such as the unit of the times, for
+    /// the whole trace.
     pub facts: Facts,
 }
 

@@ -12,9 +12,9 @@ use crate::request::{Source, TraceError};
 pub struct Drained {
     /// Number of requests of all kinds, including flushes and trims.
     pub requests: u64,
-    /// Number of writes among the requests.
+    /// Number of writes among the requests read, with or without forced unit access.
     pub writes: u64,
-    /// Total length of all requests in sectors of 512 bytes.
+    /// Total length of all requests read, including trims, in sectors of 512 bytes.
     pub sectors: u64,
 }
 

@@ -20,8 +20,11 @@ pub fn bytes(text: &str) -> Option<u64> {
     rounded(number, factor)
 }
 
-/// Parses a size like [`bytes`], but returns `None` if the size is not a whole number of bytes. Decimals after the
-/// twelfth are ignored.
+/// Parses a size such as `4k`, `25MiB`, `25MB`, `1.5TiB` or `512` (bytes), and returns it in bytes. Units are read
+/// without regard to case: `k` and `KiB` are 1024 bytes, `kB` is 1000. Decimals after the twelfth are ignored.
+///
+/// Returns `None` if the text is no number with a known unit, is negative, exceeds `u64::MAX` bytes, or is not a whole
+/// number of bytes.
 pub fn exact_bytes(text: &str) -> Option<u64> {
     let (number, factor) = size(text)?;
     exact(number, factor)
@@ -30,14 +33,18 @@ pub fn exact_bytes(text: &str) -> Option<u64> {
 /// Parses a duration such as `100ns`, `5us`, `2ms`, `1.2s`, `30m` (minutes), `3h`, `2d`. Returns nanoseconds, rounded
 /// to the nearest whole one, halves upwards. A number without a unit counts in units of `bare_ns` nanoseconds.
 ///
-/// Returns `None` if the text is no number with a known unit (in this case), is negative, or exceeds `u64::MAX` ns.
+/// Returns `None` if the text is no number with a known unit, is negative, or exceeds `u64::MAX` ns. Units in capital
+/// letters are unknown.
 pub fn duration_ns(text: &str, bare_ns: u64) -> Option<u64> {
     let (number, factor) = span(text, bare_ns)?;
     rounded(number, factor)
 }
 
-/// Parses a duration like [`duration_ns`], but returns `None` if it is not a whole number of nanoseconds. Decimals
-/// after the twelfth are ignored.
+/// Parses a duration such as `100ns`, `5us`, `2ms`, `1.2s`, `30m` (minutes), `3h`, `2d`, and returns it in nanoseconds.
+/// A number without a unit counts in units of `bare_ns` nanoseconds. Decimals after the twelfth are ignored.
+///
+/// Returns `None` if the text is no number with a known unit, is negative, exceeds `u64::MAX` ns, or is not a whole
+/// number of nanoseconds. Units in capital letters are unknown.
 pub fn exact_duration_ns(text: &str, bare_ns: u64) -> Option<u64> {
     let (number, factor) = span(text, bare_ns)?;
     exact(number, factor)

@@ -30,9 +30,9 @@ use self::syntax::{Block, Item, Read};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}: {reason}")]
 pub struct ImportError {
-    /// Place of the error: a file, or `FILE, line NUMBER`.
+    /// Place of the error in the DiskSim description: a file, or `FILE, line NUMBER`.
     pub place: String,
-    /// The error, and the expected form where there is one.
+    /// Text that states the error and, where there is one, the expected form.
     pub reason: String,
 }
 
@@ -45,11 +45,12 @@ impl ImportError {
 /// A drive that was converted from a DiskSim description to a profile.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// Text of the profile in TOML.
+    /// Text of the profile in TOML, with a comment that names the DiskSim file.
     pub toml: String,
     /// The profile, parsed from `toml` and checked.
     pub profile: Profile,
-    /// Notes for people about parameters that are not used and decisions that were made, one line each.
+    /// Notes for people, one line each, about parameters of the description that are not used and decisions that were
+    /// made. Empty if there are none.
     pub notes: Vec<String>,
 }
 

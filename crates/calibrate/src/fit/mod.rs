@@ -42,7 +42,8 @@ const SEARCHES: usize = 3;
 /// Result of fitting a profile to a measurement.
 #[derive(Clone, Debug)]
 pub struct Fit {
-    /// All values that the fit could change, whether it changed them or not.
+    /// All values of the profile that the fit could change, with the value before and after, whether it changed them or
+    /// not.
     pub fitted: Vec<Fitted>,
     /// Comparisons of the measured with the simulated times of the first half of the requests: with the profile before
     /// and after the fit. The fit used this half.
@@ -50,7 +51,7 @@ pub struct Fit {
     /// Comparisons of the measured with the simulated times of the second half of the requests: with the profile before
     /// and after the fit. The fit did not use this half.
     pub second: (Comparison, Comparison),
-    /// The profile with the values after the fit.
+    /// The profile with the values that the fit found.
     pub profile: Profile,
     /// The fitted profile as TOML, in which comments mark the changed values.
     pub toml: String,

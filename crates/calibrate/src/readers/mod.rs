@@ -15,8 +15,9 @@ pub use record::{ReadOptions, Reading};
 
 use imbrex_trace::TraceError;
 
-/// Reads a measurement of a real drive from `bytes`, the contents of a file. The format is recognized by the contents;
-/// with [`ReadOptions::columns`], the file is CSV. Messages call the file `name`.
+/// Reads a measurement of a real drive from `bytes`, the contents of a file. The format is recognized by the contents:
+/// blktrace, blkparse, DiskSim's validation traces, fio's latency log or json+. With [`ReadOptions::columns`], the file
+/// is CSV. Messages call the file `name`.
 ///
 /// # Errors
 ///

@@ -36,13 +36,16 @@ pub(super) struct Finding {
 pub(super) struct Checked {
     /// UUID of the file system; `None` if no superblock could be read.
     pub uuid: Option<uuid::Uuid>,
-    /// Number of files that were read; a file with several names (hard links) counts once.
+    /// Number of files that were read; one with several names (hard links) counts once. A check of devices also counts
+    /// directories and symbolic links; a scrub of a mounted directory counts only regular files.
     pub files: u64,
-    /// Number of stored bytes of file contents that were read.
+    /// Number of bytes of the regular files that were read. A check of devices leaves out holes; a scrub of a mounted
+    /// directory counts the whole file sizes.
     pub bytes: u64,
-    /// Damage that was found; empty if there is none.
+    /// Damage that was found, in the order of its discovery; empty if there is none.
     pub findings: Vec<Finding>,
-    /// Number of files and directories that could not be opened, and so were not checked.
+    /// Number of files and directories that could not be opened, and so were not checked. Only a scrub of a mounted
+    /// directory counts them; otherwise 0.
     pub unread: u64,
 }
 

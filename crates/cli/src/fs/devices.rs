@@ -28,7 +28,7 @@ pub(super) enum Purpose {
     Look,
     /// Offline work: exclusive access. Flushed writes survive the process, and after a clean end the host.
     Work,
-    /// Serving a mount: like [`Purpose::Work`], and flushed writes survive the host.
+    /// Serving a mount: exclusive access. Flushed writes survive a crash of the host too.
     Serve,
 }
 

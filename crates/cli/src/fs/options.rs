@@ -40,7 +40,7 @@ pub(crate) struct Options {
     /// Maximum number of operations that a drive is given at a time, 1 to 1024 (`queue_depth=`); `None` for the
     /// default.
     pub queue_depth: Option<usize>,
-    /// Time in nanoseconds after which a waiting write takes turns with reads (`queue_deadline=`, there in
+    /// Time in nanoseconds after which a write that waits for reads takes turns with them (`queue_deadline=`, there in
     /// milliseconds); `None` for the default.
     pub queue_deadline_ns: Option<u64>,
     /// Address (`HOST:PORT`) at which the figures are served over HTTP (`window=`); `None` for no HTTP.
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     pub non_empty: bool,
     /// Options that are passed to the store of the file system, as pairs of key and value, such as `fit` and `worst`.
     pub store: Vec<(String, String)>,
-    /// Flags of mount(8), such as `noexec`, in the order in which they were given.
+    /// Flags of mount(8), such as `noexec`, in the order in which they were given; without those that have no effect.
     pub flags: Vec<String>,
 }
 

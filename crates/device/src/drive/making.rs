@@ -24,10 +24,11 @@ pub struct Making {
     /// UUID of the drive; random by default.
     pub uuid: Uuid,
     /// Size in bytes of a chunk, the unit in which the image allocates space for contents: a power of two from 4 KiB to
-    /// 1 GiB.
+    /// 1 GiB. The default is 1 MiB.
     pub chunk_bytes: u64,
-    /// Largest size in bytes of each of the two journals; at least one chunk. The image stores two copies of each
-    /// journal, so the journals take at most four times this size. The space is allocated only when it is written.
+    /// Largest size in bytes of each of the two journals; at least one chunk. The default is 64 GiB. The image stores
+    /// two copies of each journal, so the journals take at most four times this size. The space is allocated only when
+    /// it is written.
     pub journal_bytes: u64,
 }
 
@@ -37,7 +38,11 @@ impl Default for Making {
     }
 }
 
-/// Returns the header of a new image for `drive`, which was built from `spec`.
+/// Returns the header of a new image for `drive`, which was built from `spec`. `making` gives the UUID and the sizes of
+/// chunks and journals.
+///
+/// # Errors
+/// [`DeviceError::Refused`] if the translation layer of the drive loses data in a power cut.
 pub fn header_of(drive: &Drive, spec: &DriveSpec, making: &Making) -> Result<Header, DeviceError> {
     if !drive.layer.is_power_safe() {
         return Err(DeviceError::Refused(format!(
@@ -76,7 +81,14 @@ pub fn create_file(path: &Path, header: Header) -> Result<Opened<FileMedium>, De
     create_file_of(path, header, drive)
 }
 
-/// Like [`create_file`], with `drive` already built from `header` and in its initial state.
+/// Creates the image file `path` for `drive`, which was built from `header` and is in its initial state, and opens the
+/// file for writing. The file is durable on return. A failure leaves nothing behind.
+///
+/// # Errors
+/// A file of that name exists, its folder is missing, the header is too long, or the host's file system fails.
+///
+/// # Panics
+/// If the drive has another number of physical sectors than `header` says.
 pub fn create_file_of(path: &Path, header: Header, drive: Drive) -> Result<Opened<FileMedium>, DeviceError> {
     let failed = |cause| cannot_make(path, cause);
     let new = NewFile::create(path, 0o666).map_err(failed)?;

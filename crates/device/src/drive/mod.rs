@@ -117,7 +117,14 @@ impl EmulatedDrive {
         EmulatedDrive::in_memory_of(header, drive)
     }
 
-    /// Like [`EmulatedDrive::in_memory`], with `drive` already built from `header` and in its initial state.
+    /// Returns a new drive whose image is in memory. `drive` was built from `header` and is in its initial state, so it
+    /// is not built again.
+    ///
+    /// # Errors
+    /// The header does not fit into its place in the image.
+    ///
+    /// # Panics
+    /// If `drive` has another number of physical sectors than `header` says.
     pub fn in_memory_of(header: Header, drive: Drive) -> Result<EmulatedDrive, DeviceError> {
         let media: Box<dyn Media> = Box::new(Memory::new());
         Store::create_of(media, header, drive).map(EmulatedDrive::new)
@@ -148,7 +155,7 @@ impl EmulatedDrive {
         Ok(EmulatedDrive::new((drive, store)))
     }
 
-    /// Returns the emulated drive of an opened image.
+    /// Returns the emulated drive of an opened image, with simulated time zero and without scheduled faults.
     pub fn new((drive, store): Opened<Box<dyn Media>>) -> EmulatedDrive {
         let ordered = drive.layer.zones().map(ordered_writes);
         let options = Options::live(&drive);
@@ -205,13 +212,13 @@ impl EmulatedDrive {
         self.engine.drive()
     }
 
-    /// Returns the simulator's measurements of the requests so far.
+    /// Returns the simulator's measurements of the requests since the drive was opened.
     pub fn metrics(&self) -> &imbrex_sim::metrics::run::RunMetrics {
         self.engine.metrics()
     }
 
-    /// Returns the simulator's timing model, with counts and times of the operations on the platters and the flash so
-    /// far.
+    /// Returns the simulator's timing model, with counts and times of the operations on the platters and the flash
+    /// since the drive was opened.
     pub fn timing(&self) -> &imbrex_sim::timing::Timing {
         self.engine.timing()
     }
@@ -441,9 +448,9 @@ impl EmulatedDrive {
     }
 
     /// Lets the drive work until it has nothing to do that begins at or before simulated time `until`. Returns
-    /// [`Stepped::NotBefore`] with the time of the next work, or [`Stepped::Idle`]. [`EmulatedDrive::completions`] then
-    /// returns the completed requests. Also advances [`EmulatedDrive::host_time`] to `until`, unless that is
-    /// `SimTime(u64::MAX)`.
+    /// [`Stepped::NotBefore`] with the time of the next work, or [`Stepped::Idle`] if no work is left or the drive has
+    /// stopped. [`EmulatedDrive::completions`] then returns the completed requests. Also advances
+    /// [`EmulatedDrive::host_time`] to `until`, unless that is `SimTime(u64::MAX)`.
     pub fn advance(&mut self, until: SimTime) -> Stepped {
         if until != SimTime(u64::MAX) {
             self.pass_until(until);
@@ -456,8 +463,9 @@ impl EmulatedDrive {
         }
     }
 
-    /// Lets the drive do one step of work, unless the step would begin after simulated time `until`. Returns
-    /// [`Stepped::Idle`] also if the drive has stopped, or if the host's disk is full and no request is in flight.
+    /// Lets the drive do one step of work. Returns [`Stepped::Worked`] after a step, and [`Stepped::NotBefore`] with
+    /// the time of the next step if that lies after simulated time `until`. Returns [`Stepped::Idle`] if there is no
+    /// work, the drive has stopped, or the host's disk is full and no request is in flight.
     pub fn step(&mut self, until: SimTime) -> Stepped {
         if self.has_halted() || self.outstanding() == 0 && self.check_host_space().is_err() {
             return Stepped::Idle;
@@ -536,9 +544,9 @@ impl EmulatedDrive {
     }
 
     /// Appends to `runs` the runs of these bytes that are stored and not stored, in order, as (length in bytes, whether
-    /// stored). Bytes that are not stored read as zeros. `offset` and the end are rounded outward to whole sectors.
-    /// While the range has unreadable sectors, or the write cache is dirty or the drive has stopped, all bytes count as
-    /// stored.
+    /// stored). Adjacent runs of one value are joined. Bytes that are not stored read as zeros. `offset` and the end
+    /// are rounded outward to whole sectors. While the range has unreadable sectors, or the write cache is dirty or the
+    /// drive has stopped, all bytes count as stored.
     ///
     /// # Errors
     /// The tables of the image cannot be read.
@@ -582,8 +590,8 @@ impl EmulatedDrive {
     /// [`EmulatedDrive::host_time`], which then advances to the time of the answer.
     ///
     /// # Errors
-    /// The drive refuses the request, as in [`EmulatedDrive::submit`]. A request that fails later returns `Ok`, with
-    /// the error in [`Completion::outcome`].
+    /// The request is invalid or breaks a rule of a zone; for a write, the host's disk is full; for all but reads, the
+    /// drive has stopped. A request that fails later returns `Ok`, with the error in [`Completion::outcome`].
     ///
     /// # Panics
     /// If other requests are in flight.
@@ -617,7 +625,9 @@ impl EmulatedDrive {
     /// durable on return.
     ///
     /// # Errors
-    /// Like those of [`EmulatedDrive::read`]. Also the violation of a zone's rules, and a full disk of the host.
+    /// [`DeviceError::PastEnd`] if the bytes reach past the end of the drive; [`DeviceError::Refused`] if they are not
+    /// one or more whole sectors. Otherwise the write breaks a rule of a zone, the host's disk is full, or the drive
+    /// fails.
     ///
     /// # Panics
     /// If other requests are in flight.
@@ -642,7 +652,8 @@ impl EmulatedDrive {
     /// zones that the bytes cover completely.
     ///
     /// # Errors
-    /// Like those of [`EmulatedDrive::read`].
+    /// [`DeviceError::PastEnd`] if the bytes reach past the end of the drive, [`DeviceError::Refused`] if they are not
+    /// one or more whole sectors, or the error of the drive.
     ///
     /// # Panics
     /// If other requests are in flight.
@@ -666,8 +677,8 @@ impl EmulatedDrive {
     }
 }
 
-/// Opens and locks the image file `path` for reading and writing, and checks its header. `syncs` has the meaning of
-/// [`FileMedium::open`].
+/// Opens and locks the image file `path` for reading and writing, and checks its header. If `syncs` is true, a flush
+/// writes to the host's disk. Otherwise flushed data survives the end of this process, but not a crash of the host.
 ///
 /// # Errors
 /// The file cannot be opened, is in use, is not an image, or is an image of an older version.

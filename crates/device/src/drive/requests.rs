@@ -33,12 +33,13 @@ pub enum IoKind {
 pub struct Io {
     /// Operation of the request.
     pub kind: IoKind,
-    /// Offset of the first byte on the drive; a multiple of the sector size.
+    /// Offset of the first byte from the start of the drive, in bytes; a multiple of the sector size. Ignored for a
+    /// flush.
     pub offset: u64,
-    /// Length in bytes: at least one sector, and a multiple of the sector size.
+    /// Length in bytes: at least one sector, and a multiple of the sector size. Ignored for a flush.
     pub length: u64,
     /// For a write, the bytes to write, exactly `length` of them. For a read, any buffer: the drive resizes and fills
-    /// it, so reuse saves an allocation.
+    /// it, so reuse saves an allocation. Ignored for a flush and a trim.
     pub buffer: Vec<u8>,
 }
 
@@ -47,9 +48,9 @@ pub struct Io {
 pub struct Completion {
     /// Number of the request, which [`EmulatedDrive::submit`](super::EmulatedDrive::submit) returned.
     pub number: u64,
-    /// Operation of the request.
+    /// Operation of the request: read, write, flush or trim.
     pub kind: IoKind,
-    /// Length of the request in bytes.
+    /// Length of the request in bytes, as it was submitted.
     pub length: u64,
     /// Simulated time at which the request entered the drive.
     pub entry: SimTime,

@@ -19,7 +19,7 @@ use imbrex_sim::Slow;
 
 use crate::image::journal::STORE_TAGS;
 
-/// Longest time by which slow sectors may delay a command, in simulated time.
+/// Longest time by which an injected fault may slow a command that touches its sectors, in simulated time: one hour.
 pub const SLOW_MAX: SimDuration = SimDuration::from_secs(3600);
 const TAG_UNREADABLE: u8 = STORE_TAGS;
 const TAG_SLOW: u8 = STORE_TAGS + 1;
@@ -43,13 +43,14 @@ pub struct Known {
 }
 
 impl Known {
-    /// Returns whether `note` is a journal record of an injected fault, by its tag.
+    /// Returns whether `note` is a journal record of injected faults of sectors (unreadable or slow ones), by its tag.
+    /// Faults of zones have other records.
     pub fn owns(note: &Note) -> bool {
         matches!(note.tag, TAG_UNREADABLE | TAG_SLOW)
     }
 
-    /// Returns a description of the journal record `note` and the names of its three fields, for printing, or `None` if
-    /// it is no record of an injected fault.
+    /// Returns a description of the journal record `note` and the names of its three fields, for printing. Returns
+    /// `None` if it is no record of unreadable or slow sectors.
     pub fn words(note: &Note) -> Option<(&'static str, [&'static str; 3])> {
         match note.tag {
             TAG_UNREADABLE => Some(("unreadable until it is written", ["lba", "sectors", "is_unreadable"])),
@@ -58,8 +59,8 @@ impl Known {
         }
     }
 
-    /// Applies the journal record `note` to these faults: adds a fault or clears one. `capacity` is the size of the
-    /// drive.
+    /// Applies the journal record `note` to this set of unreadable and slow sectors: adds a fault or clears one.
+    /// `capacity` is the size of the drive.
     ///
     /// # Errors
     /// The record covers no sectors or sectors past the end of the drive, or has an unknown tag or value.
@@ -78,8 +79,8 @@ impl Known {
         Ok(())
     }
 
-    /// Appends to `notes` one journal record for each run of faulty sectors. Replaying these records rebuilds the
-    /// faults.
+    /// Appends to `notes` one journal record for each run of unreadable sectors and each run of slow sectors. Replaying
+    /// these records rebuilds the faults.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         notes.extend(self.unreadable().map(|(lba, sectors)| unreadable(lba, sectors, true)));
         notes.extend(self.slow.iter().map(|(lba, sectors, by)| slow(lba, sectors, by)));
@@ -98,7 +99,7 @@ impl Known {
         is_hit.then(|| unreadable(lba, sectors, false))
     }
 
-    /// Returns whether any of the `sectors` sectors from `lba` on is unreadable.
+    /// Returns whether an injected fault makes any of the `sectors` sectors from `lba` on unreadable.
     pub fn is_unreadable(&self, lba: Lba, sectors: Sectors) -> bool {
         self.first_unreadable(lba, sectors, |_, _| false).is_some()
     }

@@ -38,7 +38,7 @@ use crate::store::Store;
 /// A fault of a drive, and the place where it occurs. All sectors are logical sectors of the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// Each of these sectors fails to read until it is written.
+    /// Each of these logical sectors fails to read until it is written or the fault is cleared.
     Unreadable {
         /// First of the unreadable sectors.
         lba: Lba,
@@ -51,7 +51,8 @@ pub enum FaultKind {
         lba: Lba,
         /// Number of slow sectors.
         sectors: Sectors,
-        /// Simulated time by which each such command takes longer; more than zero, at most one hour.
+        /// Simulated time by which each command that touches any of these sectors takes longer; more than zero, at most
+        /// one hour.
         by: SimDuration,
     },
     /// A zone becomes read-only or offline, until the fault is cleared.
@@ -76,16 +77,18 @@ pub enum FaultKind {
 pub enum Due {
     /// At once, when the schedule is given to the drive.
     Now,
-    /// Just before the first request that arrives at this simulated time or later.
+    /// Just before the first request that arrives at this simulated time or later; at once if a request has already
+    /// arrived so late.
     At(SimTime),
-    /// Just before the request that follows this number of requests to the drive; 0 means at once.
+    /// Just before the request that follows this number of requests since the drive was opened. At once if the drive
+    /// has had that many, so also for 0. Refused requests do not count.
     AfterRequests(u64),
 }
 
 /// A fault to be injected, and the moment at which it occurs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// Kind and place of the fault.
+    /// Kind of the fault, and the sectors or the zone that it concerns.
     pub kind: FaultKind,
     /// Moment at which the fault occurs.
     pub due: Due,

@@ -14,7 +14,7 @@ use crate::error::DeviceError;
 /// A scheduled fault that the drive has tried to apply, and the outcome.
 #[derive(Debug)]
 pub struct Played {
-    /// Kind and place of the fault.
+    /// Kind of the fault, and the sectors or the zone that it concerns.
     pub kind: FaultKind,
     /// `Ok` if the fault was applied, else the error; for example, the zone had failed meanwhile.
     pub outcome: Result<(), DeviceError>,

@@ -8,9 +8,11 @@
 /// Limits of an open image on memory and on the size of batches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// Number of 512-byte blocks of sector tables cached in memory; each covers 62 sectors.
+    /// Largest number of 512-byte blocks of sector tables (checksums of sectors) cached in memory; each covers 62
+    /// sectors.
     pub table_blocks: usize,
-    /// Number of directory entries of slots read at once when an image is opened.
+    /// Number of directory entries read at once when an image is opened. An entry says which chunk a slot of the file
+    /// holds.
     pub directory_batch: u64,
     /// Largest number of slots (places for a chunk in the file) that are prepared at once. Their preparation is durable
     /// before the first of them is assigned to a chunk.
@@ -18,13 +20,14 @@ pub struct Bounds {
     /// Number of journal records read at once by a replay, or written at once by a checkpoint.
     pub journal_batch: usize,
     /// Number of records in the journal from which on a checkpoint is due. If four times the size of the latest
-    /// checkpoint is more, that counts instead.
+    /// checkpoint is more, that counts instead. A small journal may need a checkpoint earlier.
     pub journal_before_checkpoint: u64,
-    /// Number of bytes of contents read and checksummed at once; at least one sector is.
+    /// Largest number of bytes of contents read and checksummed at once; at least one sector is.
     pub read_bytes: usize,
-    /// Number of written blocks of sector tables from which on their digests are written before the next barrier.
+    /// Number of changed 512-byte blocks of sector tables whose digests are not written yet. Once there are this many,
+    /// their digests are written without waiting for the next barrier.
     pub undigested_blocks: usize,
-    /// Number of bytes of contents that may wait in memory until their lines in the sector tables are durable. Used on
+    /// Number of bytes of contents that may wait in memory until the checksums of their sectors are durable. Used on
     /// media whose flush waits for a disk. The buffer may exceed this by one write.
     pub held_bytes: usize,
     /// Number of sector tables that the recovery after a power cut announces to the medium before it reads them.

@@ -59,9 +59,9 @@ pub struct Header {
     pub flash_sectors: u64,
     /// Size in bytes of a chunk, the unit in which space of the image is allocated; a power of two from 4 KiB to 1 GiB.
     pub chunk_bytes: u64,
-    /// Largest size in bytes of each of the two journals.
+    /// Largest size in bytes of each of the two journals. The image stores two copies of each journal.
     pub journal_bytes: u64,
-    /// Format version of the image. It is stored before the JSON text of the header.
+    /// Format version of the image. It is stored in front of the JSON text of the header, not in it.
     #[serde(skip, default = "newest")]
     pub version: u32,
 }

@@ -35,7 +35,8 @@ pub const STORE_TAGS: u8 = 240;
 /// Size of a record in bytes: checksum 4, epoch 4, number 8, tag 1, era 7, four fields of 8, and the number of records
 /// that were durable when the record was written, 8. Earlier versions of this program wrote 0 for the era.
 pub const RECORD_BYTES: usize = 64;
-/// The valid journal of an open image: an append-only log of changes to the map and to the faults of the drive.
+/// The valid journal of an open image: an append-only log of changes to the map from logical to physical sectors and to
+/// the faults of the drive.
 #[derive(Debug)]
 pub struct Journal {
     regions: [Region; 2],
@@ -63,8 +64,8 @@ pub struct Record {
     pub epoch: u32,
     /// Number of records of the journal that were known to be durable when this record was written.
     pub durable: u64,
-    /// Number of the era in which the record was written. An era ends with a barrier, so all writes of earlier eras
-    /// were durable then.
+    /// Number of the era in which the record was written. A barrier, which makes all earlier writes durable, ends an
+    /// era; so all writes of earlier eras were durable then.
     pub era: u64,
 }
 
@@ -324,7 +325,7 @@ impl Journal {
         self.regions
     }
 
-    /// Returns the number of records in the journal, durable or not.
+    /// Returns the number of records in the valid journal, durable or not.
     pub fn records(&self) -> u64 {
         self.next
     }

@@ -83,7 +83,7 @@ pub struct Sizes {
     pub disk_sectors: u64,
     /// Number of sectors of the flash; 0 if the drive has none.
     pub flash_sectors: u64,
-    /// Largest size in bytes of each of the two journals.
+    /// Largest size in bytes of each of the two journals. The image stores two copies of each journal.
     pub journal_bytes: u64,
     /// Format version of the image.
     pub version: u32,
@@ -153,29 +153,31 @@ impl Layout {
         }
     }
 
-    /// Returns the offset of copy `copy`, 0 to 2, of the header.
+    /// Returns the offset in the image, in bytes, of copy `copy`, 0 to 2, of the header.
     pub fn header(&self, copy: u64) -> u64 {
         copy * self.head_distance
     }
 
-    /// Returns the offset of copy `copy`, 0 to 2, of the state in place `place`, 0 or 1. The state is written
-    /// alternately to the two places.
+    /// Returns the offset in the image, in bytes, of copy `copy`, 0 to 2, of the state in place `place`, 0 or 1. The
+    /// state is written alternately to the two places.
     pub fn state(&self, copy: u64, place: u64) -> u64 {
         copy * self.head_distance + HEADER_BYTES + place * STATE_ROOM
     }
 
-    /// Returns the offset of the file mark, which identifies the host file in which the image was last opened for
-    /// writing.
+    /// Returns the offset in the image, in bytes, of the file mark, which identifies the host file in which the image
+    /// was last opened for writing.
     pub fn file_mark(&self) -> u64 {
         HEADER_BYTES + 2 * STATE_ROOM
     }
 
-    /// Returns the offset of the directory entry of slot `slot`, which says which chunk the slot holds.
+    /// Returns the offset in the image, in bytes, of the directory entry of slot `slot`, counted from 0. The entry says
+    /// which chunk the slot holds.
     pub fn entry(&self, slot: u64) -> u64 {
         self.directory + slot * ENTRY_BYTES
     }
 
-    /// Returns the offset of slot `slot`, the place of one chunk with its metadata. A slot begins with its header.
+    /// Returns the offset in the image, in bytes, of slot `slot`, counted from 0: the place of one chunk with its
+    /// metadata. A slot begins with its header.
     pub fn slot(&self, slot: u64) -> u64 {
         self.slots + slot * self.slot_bytes()
     }
@@ -185,12 +187,14 @@ impl Layout {
         self.contents + self.chunk_bytes
     }
 
-    /// Returns the offset of block `block` (512 bytes) of the sector table of slot `slot`.
+    /// Returns the offset in the image, in bytes, of block `block` (512 bytes, counted from 0) of the sector table of
+    /// slot `slot`.
     pub fn block(&self, slot: u64, block: u64) -> u64 {
         self.slot(slot) + self.table + block * BLOCK_BYTES as u64
     }
 
-    /// Returns the offset of block `block` (512 bytes) of the digests of the sector table of slot `slot`.
+    /// Returns the offset in the image, in bytes, of block `block` (512 bytes, counted from 0) of the digests of the
+    /// sector table of slot `slot`.
     pub fn digests(&self, slot: u64, block: u64) -> u64 {
         self.slot(slot) + (1 + block) * BLOCK_BYTES as u64
     }
@@ -200,7 +204,7 @@ impl Layout {
         self.restore + within
     }
 
-    /// Returns the offset in the image of byte `within` of the contents of slot `slot`.
+    /// Returns the offset in the image, in bytes, of byte `within` of the contents of slot `slot`.
     pub fn content(&self, slot: u64, within: u64) -> u64 {
         self.slot(slot) + self.contents + within
     }
@@ -239,7 +243,7 @@ impl Layout {
         self.first_chunk[region as usize]..self.first_chunk[region as usize + 1]
     }
 
-    /// Returns the number of the chunk that holds byte `offset` of `region`.
+    /// Returns the number of the chunk that holds byte `offset` of `region`, counted from the start of the region.
     ///
     /// # Panics
     /// If `offset` lies past the end of the last chunk of the region: a bug of the caller.

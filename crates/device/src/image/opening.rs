@@ -40,9 +40,12 @@ impl<M: Media> Space<M> {
         Ok(space)
     }
 
-    /// Like [`Space::open`], for repair: also opens an image with slots whose chunks are unknown. Until
-    /// [`Space::forget_orphans`], sectors of chunks without a slot then count as damaged, because such a slot may hold
-    /// them.
+    /// Opens the storage of a damaged image for repair, without writing. Also opens an image in which it is unknown
+    /// which chunks some slots hold. Until [`Space::forget_orphans`], sectors of chunks without a slot then count as
+    /// damaged, because such a slot may hold them.
+    ///
+    /// # Errors
+    /// [`DeviceError::Damaged`] if no copy of the state is readable; or the medium fails.
     pub fn open_ruined(media: M, header: &Header, place: &str, bounds: Bounds) -> Result<Space<M>, DeviceError> {
         let mut space = Space::over(media, header, bounds);
         let spoilt = header.spoilt_copies(&mut space.media, place)?;

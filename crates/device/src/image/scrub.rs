@@ -51,14 +51,14 @@ pub enum Flaw {
     },
     /// For some slots that hold data, it is unknown which chunk they hold.
     Orphans {
-        /// How many such slots there are.
+        /// Number of slots that hold data of an unknown chunk.
         slots: u64,
     },
     /// The file is shorter than the slots that its state counts.
     CutShort {
-        /// Length of the file in bytes.
+        /// Length of the image file in bytes.
         bytes: u64,
-        /// Smallest length in bytes that holds these slots.
+        /// Smallest length of the image file, in bytes, that holds all slots that its state counts.
         needed: u64,
     },
     /// A block of a sector table is damaged, so the checksums of its sectors are unknown.
@@ -289,7 +289,7 @@ impl<M: Media> Space<M> {
         self.update(|_| {})
     }
 
-    /// Marks all sectors as never written.
+    /// Marks all sectors of the platters and the flash as never written.
     ///
     /// # Errors
     /// The medium fails.

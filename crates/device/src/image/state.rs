@@ -35,7 +35,8 @@ pub struct State {
     /// Number of prepared slots: the slots from 0 to `slot_mark` − 1. A slot is the place of one chunk in the image
     /// file. A prepared slot has a slot header and a sector table in the file.
     pub slot_mark: u64,
-    /// Number of slots that were assigned to chunks when the state was written. More may have been assigned since.
+    /// Number of slots (places for a chunk in the image file) that were assigned to chunks when the state was written.
+    /// More may have been assigned since.
     pub slots_given: u64,
     /// Number of records that were durable in the valid journal when the state was written. More may have been appended
     /// since.

@@ -82,7 +82,8 @@ impl Class {
 pub struct Given<'a> {
     /// Contents of one or more whole sectors.
     pub bytes: &'a [u8],
-    /// For each sector, the part of its checksum that depends only on the contents, if it was computed in advance.
+    /// For each sector of `bytes`, in order, the part of its checksum that depends only on the contents. `None` if it
+    /// was not computed in advance; the write then computes it.
     pub parts: Option<&'a [u32]>,
 }
 
@@ -109,7 +110,7 @@ pub struct Write<'a> {
     pub extent: Extent,
     /// Contents of all sectors of `extent`, in consecutive pieces of whole sectors; `None` for zeros.
     pub contents: Option<&'a [Given<'a>]>,
-    /// Sectors of `extent` whose contents are unknown, because their source could not be read. They are marked as lost.
+    /// Sectors of `extent` with unknown contents, because their source could not be read. They are marked as lost.
     pub spoilt: &'a [Extent],
     /// Sectors of the platters that this write destroys, because their tracks overlap those of `extent`.
     pub destroyed: &'a [Extent],

@@ -154,14 +154,14 @@ impl<M: Media> Faulty<M> {
         if pages == Pages::Dropped { self.forget_cached() } else { Ok(()) }
     }
 
-    /// Returns this medium with `failure` planned in addition, as by [`Faulty::plan`].
+    /// Returns this medium with `failure` planned in addition to earlier ones, at the operations that `when` selects.
     pub fn with(mut self, failure: Failure, when: When) -> Faulty<M> {
         self.plan(failure, when);
         self
     }
 
-    /// Plans `failure` in addition to the failures planned before. If several failures are due at one operation, the
-    /// one planned first occurs.
+    /// Plans `failure` in addition to the failures planned before, at the operations that `when` selects, counted from
+    /// now. If several failures are due at one operation, the one planned first occurs.
     pub fn plan(&mut self, failure: Failure, when: When) {
         self.planned.push(Planned { failure, when, seen: 0 });
     }

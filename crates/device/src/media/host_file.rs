@@ -56,7 +56,7 @@ pub enum Placement {
     Removed,
     /// The file has another name, and no file is at its former path.
     Renamed,
-    /// Another file is at the path.
+    /// Another file is at the path; the opened file was renamed or removed.
     Replaced,
 }
 
@@ -186,7 +186,8 @@ impl HostFile {
         self.reserve.is_released()
     }
 
-    /// Returns a sentence that tells users that the disk is full, or `None` if [`HostFile::is_disk_full`] is false.
+    /// Returns a sentence that tells users that the disk is full. Returns `None` unless a write found the disk full and
+    /// the reserved space was not reserved again since.
     pub fn full_disk_warning(&self) -> Option<String> {
         let path = self.path.display();
         self.is_disk_full().then(|| format!("the disk of {path} is full: nothing more is written until there is room"))
@@ -209,7 +210,7 @@ impl HostFile {
         self.file.unlock()
     }
 
-    /// Starts to record which parts of [`PART_BYTES`] bytes are written, with an empty record.
+    /// Starts to record the parts of the file (64 KiB each, [`PART_BYTES`]) that are written, with an empty record.
     pub fn begin_notes(&self) {
         self.lock().clear();
         self.is_noting.store(true, Ordering::SeqCst);
@@ -237,8 +238,8 @@ impl HostFile {
     }
 
     /// Returns the ranges of bytes written since the previous call or [`HostFile::begin_notes`], in ascending order,
-    /// and clears the record. The ranges are whole parts of [`PART_BYTES`], so they may reach past the end of the file;
-    /// adjacent parts are joined.
+    /// and clears the record. The ranges are whole parts of 64 KiB ([`PART_BYTES`]), so they may reach past the end of
+    /// the file; adjacent parts are joined. Empty if no recording is on.
     pub fn take_notes(&self) -> Vec<Range<u64>> {
         let notes = std::mem::take(&mut *self.lock());
         let mut runs: Vec<Range<u64>> = Vec::new();

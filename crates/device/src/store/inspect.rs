@@ -49,8 +49,9 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// Returns the first physical sector of `extent` on the platters that the tables of the image mark as unreadable
-    /// (see [`Store::for_each_damage`]), or `None` if there is none.
+    /// Returns the first physical sector of `extent` on the platters that the tables of the image mark as unreadable,
+    /// or `None` if there is none. Unreadable are destroyed sectors, sectors lost by damage to the image and, on a
+    /// caveat disk, sectors that were never written.
     ///
     /// # Errors
     /// The tables cannot be read.

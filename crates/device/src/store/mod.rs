@@ -133,11 +133,11 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// Like [`Store::barrier`], and also makes the new state of the image durable. If the host's disk later loses data
-    /// that this flush covered, the loss is detected as damage.
+    /// Makes all writes so far and the new state of the image durable. If the host's disk later loses data that this
+    /// flush covered, the loss is detected as damage.
     ///
     /// # Errors
-    /// Like those of [`Store::barrier`].
+    /// The medium fails, or the store has stopped. A failure of the medium stops the store.
     pub fn flush(&mut self) -> Result<(), DeviceError> {
         self.barrier()?;
         let outcome = self.space.flush();
@@ -190,11 +190,11 @@ impl<M: Media> Store<M> {
         self.stop_if_failed(synced)
     }
 
-    /// Calls [`Store::checkpoint`] if the journal is long enough ([`Journal::wants_checkpoint`]). Does nothing if the
-    /// store has stopped. To be called only between plans.
+    /// Calls [`Store::checkpoint`], which shortens the journal, if the journal is long enough
+    /// ([`Journal::wants_checkpoint`]). Does nothing if the store has stopped. To be called only between plans.
     ///
     /// # Errors
-    /// Like those of [`Store::checkpoint`].
+    /// The medium fails, or the map has more records than a journal can hold. A failure stops the store.
     pub fn checkpoint_if_due(&mut self, layer: &dyn Layer) -> Result<(), DeviceError> {
         if self.stopped.is_some() || !self.journal.wants_checkpoint() {
             return Ok(());

@@ -22,8 +22,11 @@ impl<M: Media> Store<M> {
         Store::create_of(media, header, drive)
     }
 
-    /// Like [`Store::create`], with `drive` already built from `header` and in its initial state. This saves the time
-    /// to compute the layout of a large drive.
+    /// Creates an image of `drive` on `media`, which must be empty, and opens it. `drive` was built from `header` and
+    /// is in its initial state; this saves the time to build a large drive again.
+    ///
+    /// # Errors
+    /// The header is too long, or the medium fails.
     ///
     /// # Panics
     /// If the drive has another number of physical sectors than `header` says.
@@ -31,7 +34,14 @@ impl<M: Media> Store<M> {
         Store::create_bounded(media, header, drive, Bounds::default())
     }
 
-    /// Like [`Store::create_of`], with the limits `bounds` on caches, buffers and batches.
+    /// Creates an image of `drive` on `media`, which must be empty, and opens it with the limits `bounds` on caches,
+    /// buffers and batches. `drive` was built from `header` and is in its initial state.
+    ///
+    /// # Errors
+    /// The header is too long, or the medium fails.
+    ///
+    /// # Panics
+    /// If the drive has another number of physical sectors than `header` says.
     pub fn create_bounded(
         mut media: M,
         header: Header,
@@ -57,13 +67,21 @@ impl<M: Media> Store<M> {
         Store::open_prepared(media, place, |_| {})
     }
 
-    /// Like [`Store::open`], but calls `prepare` with the drive before its journal is replayed. Tests use this to break
-    /// a layer on purpose.
+    /// Opens an image for reading and writing, and recovers it after a power cut. Calls `prepare` with the drive before
+    /// its journal is replayed; tests use this to break a layer on purpose. `place` names the image in errors.
+    ///
+    /// # Errors
+    /// The image has no valid header, is damaged, or is a copy of an image in use; or the medium fails.
     pub fn open_prepared(media: M, place: &str, prepare: impl FnOnce(&mut Drive)) -> Result<Opened<M>, DeviceError> {
         Store::open_bounded(media, place, Bounds::default(), prepare)
     }
 
-    /// Like [`Store::open_prepared`], with the limits `bounds` on caches, buffers and batches.
+    /// Opens an image for reading and writing with the limits `bounds` on caches, buffers and batches, and recovers it
+    /// after a power cut. Calls `prepare` with the drive before its journal is replayed. `place` names the image in
+    /// errors.
+    ///
+    /// # Errors
+    /// The image has no valid header, is damaged, or is a copy of an image in use; or the medium fails.
     pub fn open_bounded(
         media: M,
         place: &str,

@@ -7,7 +7,7 @@ use crate::image::transfer::Given;
 /// The host's side of one command in a plan: a run of logical sectors to write, to read or to trim.
 #[derive(Debug)]
 pub struct Transfer<'a> {
-    /// First logical sector of the run.
+    /// LBA of the first logical sector of the run.
     pub lba: u64,
     /// Bytes to write, buffer to fill, or number of sectors to trim.
     pub data: Data<'a>,

@@ -43,7 +43,11 @@ pub fn header(data: &[u8]) -> Option<Header> {
     Some(header)
 }
 
-/// Like [`header`], for the JSON text of a header; magic number, version, length and checksum are added.
+/// Reads `json` as the JSON text of an image header; magic number, version, length and checksum are added. Returns the
+/// header, or `None` if the readers refuse it.
+///
+/// # Panics
+/// If an accepted header reads differently after it is written again: a bug of the reader.
 pub fn header_text(json: &[u8]) -> Option<Header> {
     let mut data = MAGIC.to_vec();
     data.extend_from_slice(&VERSION.to_le_bytes());

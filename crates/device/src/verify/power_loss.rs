@@ -54,36 +54,41 @@ pub struct Trial<'a> {
     pub header: &'a Header,
     /// Called with the drive at every opening of an image; used to break a layer on purpose.
     pub prepare: &'a dyn Fn(&mut Drive),
-    /// Seed of the random operations and cuts.
+    /// Seed of the random operations and cuts of the trial.
     pub seed: u64,
     /// Number of random operations: commands, phases of background work, and checkpoints.
     pub deeds: u32,
     /// Largest number of sectors of a command.
     pub sectors_max: u32,
-    /// Largest number of cut images tried after each write or flush of the medium. If more are possible, a random
-    /// choice is made.
+    /// Largest number of cut images (contents of the medium after a power cut) tried after each write or flush of the
+    /// medium. If more are possible, a random choice is made.
     pub images_per_act: usize,
     /// Limits of the opened image on caches, buffers and batches, and on the length of its journal.
     pub bounds: Bounds,
-    /// Whether some of the cut images are also checked before they are opened; the check must find nothing. Only for
-    /// correct layers.
+    /// Whether about one in 16 cut images (contents of the medium after a power cut) is also checked before it is
+    /// opened. The check must find nothing. Only for correct layers; without effect on host-managed drives.
     pub is_checked: bool,
 }
 
 /// Counts of a test run with power cuts.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
-    /// Number of writes and flushes of the medium after which the power was cut.
+    /// Number of writes and flushes of the medium. The power was cut after each, except after a flush without writes
+    /// before it.
     pub events: u64,
-    /// Number of cut images that were opened and compared, including those from a cut during the opening of another.
+    /// Number of cut images (contents of the medium after a power cut) that were opened and compared, including those
+    /// from a cut during the opening of another.
     pub images: u64,
-    /// Number of cut images in which only a part of the writes since the last flush survived.
+    /// Number of cut images (contents of the medium after a power cut) in which not all of the writes since the last
+    /// flush survived.
     pub torn: u64,
-    /// Number of cut images from a cut during the opening of another cut image.
+    /// Number of power cuts during the opening of an image that an earlier power cut had left.
     pub openings_cut: u64,
-    /// Number of cuts after which the run continued with the recovered image.
+    /// Number of power cuts after which the run continued with the recovered image. After all other cuts, the run
+    /// continued as if there had been no cut.
     pub adopted: u64,
-    /// Number of operations that replaced the journal by a checkpoint.
+    /// Number of random operations of the kind "replace the journal by a checkpoint". Checkpoints for other reasons do
+    /// not count.
     pub checkpoints: u64,
 }
 
@@ -104,15 +109,16 @@ impl std::ops::AddAssign for Tally {
 pub struct Loss {
     /// Seed of the trial that failed.
     pub seed: u64,
-    /// Numbers, from 0, of the operations in the smallest failing selection that was found.
+    /// Numbers, from 0, of the operations that were executed in the failing run. After [`run`], this is the smallest
+    /// failing selection that was found.
     pub deeds: Vec<u32>,
     /// Number, from 0, of the operation during which the loss was found.
     pub deed: u32,
-    /// Number of writes and flushes of the medium in that operation, up to the loss.
+    /// Number of writes and flushes of the medium in the operation `deed`, up to the loss.
     pub event: usize,
     /// Description of the loss.
     pub what: String,
-    /// The commands of that operation and their plan, for debugging.
+    /// The commands of the operation `deed` and their plan, for debugging.
     pub trail: String,
 }
 

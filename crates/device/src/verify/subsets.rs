@@ -24,11 +24,11 @@ pub enum Survivors {
     All,
     /// All blocks of all write operations except the newest, and the first so many blocks of the newest.
     Newest(u64),
-    /// The blocks whose bit is set in this mask; bit 0 is block 0.
+    /// The blocks whose bit is set in this mask; bit 0 is block 0, the block written first.
     These(u64),
-    /// All blocks except the block of this number.
+    /// All blocks except the block of this number, counted from 0 in the order of writing.
     Without(u64),
-    /// Only the block of this number.
+    /// Only the block of this number, counted from 0 in the order of writing.
     Only(u64),
     /// A random subset: each block survives with a probability of `eighths` / 8.
     Drawn {

@@ -6,10 +6,12 @@
 //! Invariants:
 //! 1. A sector is in `open` if and only if it has values that are not known to be durable.
 
-/// Version that stands for a sector destroyed by the host's own writes, on a drive whose host manages this damage.
+/// Version number that stands for a sector destroyed by the host's own writes, on a drive whose host manages this
+/// damage.
 pub const LOST: u64 = u64::MAX;
 
-/// The versions that one sector may have after a power cut: the last durable one, and those written since.
+/// The versions (numbered contents) that one sector may have after a power cut: the last durable one, and those written
+/// since.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     durable: u64,
@@ -20,7 +22,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Returns whether the sector may hold `version` after a power cut.
+    /// Returns whether the sector may hold version `version` of its contents after a power cut.
     pub fn allow(&self, version: u64) -> bool {
         self.durable == version || self.done.contains(&version) || self.flying.contains(&version)
     }
@@ -53,13 +55,16 @@ impl Ledger {
         &self.values[lba as usize]
     }
 
-    /// Returns a version that this ledger has not returned before: 1, 2, and so on.
+    /// Returns a number for a new version of contents, which this ledger has not returned before: 1, 2, and so on.
     pub fn fresh_version(&mut self) -> u64 {
         self.next_version += 1;
         self.next_version - 1
     }
 
-    /// Records that a command in flight writes `version` to the `sectors` sectors from `lba` on.
+    /// Records that a command in flight writes version `version` to the `sectors` sectors from `lba` on.
+    ///
+    /// # Panics
+    /// If the drive has no such sectors.
     pub fn give(&mut self, lba: u64, sectors: u64, version: u64) {
         for lba in lba..lba + sectors {
             let values = &mut self.values[lba as usize];

@@ -167,8 +167,8 @@ pub trait ZonedDevice: Send {
     /// data from there on is lost. The default, for drives on the market, can only set the pointer back to the start.
     ///
     /// # Errors
-    /// The position lies ahead of the pointer, or the drive cannot set the pointer to it; otherwise like those of
-    /// [`ZonedDevice::reset`].
+    /// The position lies ahead of the pointer, or the drive cannot set the pointer to it; the zone does not exist, or
+    /// is conventional, read-only or offline; or the drive fails.
     fn set_pointer(&mut self, index: u32, to: Sectors) -> Result<(), DeviceError> {
         let Zone { pointer, condition, .. } = self.zone(index)?;
         if matches!(condition, Condition::Conventional | Condition::ReadOnly | Condition::Offline) {

@@ -28,20 +28,20 @@ const SECTORS_MAX: u64 = 40;
 pub struct Reopening<'a> {
     /// Closes the given drive, opens it again and returns it.
     pub reopen: &'a mut dyn FnMut(Box<dyn ZonedDevice>) -> Result<Box<dyn ZonedDevice>, DeviceError>,
-    /// Whether open zones are closed afterwards, as after a power cycle.
+    /// Whether closing and opening the drive again closes its open zones, as a power cycle does.
     pub closes_zones: bool,
 }
 
 /// Counts of the operations in a trial.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
-    /// Number of sectors that were written successfully.
+    /// Number of sectors that the trial wrote successfully.
     pub written: u64,
-    /// Number of operations that the drive refused, as it had to.
+    /// Number of operations of the trial that the drive refused, as it had to.
     pub refused: u64,
-    /// Number of times that the drive was closed and opened again.
+    /// Number of times that the trial closed the drive and opened it again.
     pub reopened: u64,
-    /// Number of successful resets of zones.
+    /// Number of successful resets of zones in the trial.
     pub resets: u64,
 }
 

@@ -52,13 +52,16 @@ pub enum TopOrder {
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HorizontalConfig {
-    /// Position that divides the zones: PBAs run inward in zones whose middle lies before it, outward in the others.
+    /// Position that divides the zones: PBAs run inward in zones whose middle lies before it, outward in the others. A
+    /// fraction of the tracks of a surface, from 0 at the outer to 1 at the inner diameter; 0.5 unless given.
     pub split: f64,
     /// Start of the conventional part: zones whose middle lies from here up to `conventional_to` are not shingled, and
-    /// their PBAs run inward and outward in turn, surface by surface.
+    /// their PBAs run inward and outward in turn, surface by surface. A fraction of the tracks of a surface, from 0 at
+    /// the outer to 1 at the inner diameter; 0.5 unless given.
     pub conventional_from: f64,
-    /// End of the conventional part: a zone whose middle lies here or behind is not in it. If it equals
-    /// `conventional_from`, no zone is conventional.
+    /// End of the conventional part: a zone whose middle lies here or behind is not in it. A fraction of the tracks of
+    /// a surface, from 0 at the outer to 1 at the inner diameter; 0.5 unless given. If it equals `conventional_from`,
+    /// no zone is conventional.
     pub conventional_to: f64,
 }
 
@@ -72,11 +75,12 @@ impl Default for HorizontalConfig {
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct InterlacedConfig {
-    /// Number of bottom tracks of a group on one surface; a group has as many top tracks. At least 1.
+    /// Number of bottom tracks of a group on one surface of an interlaced disk; a group has as many top tracks. At
+    /// least 1; 128 unless given.
     pub group_tracks: u32,
-    /// Order of PBAs over the top tracks of a group.
+    /// Order of PBAs over the top tracks of a group of an interlaced disk; `serpentine` (inner to outer) unless given.
     pub order: TopOrder,
-    /// Sectors of a top track divided by those of a bottom track of its zone; above 0, at most 1.
+    /// Sectors of a top track divided by those of a bottom track of its zone; above 0, at most 1; 0.9 unless given.
     pub top_ratio: f64,
 }
 
@@ -92,7 +96,7 @@ impl Default for InterlacedConfig {
 pub struct SlipConfig {
     /// Radial position of the track, counted from 0 at the outer diameter.
     pub radial_track: u32,
-    /// Surface of the track, counted from 0.
+    /// Surface of the track, counted from 0; 0 unless given.
     #[serde(default)]
     pub surface: u8,
     /// Number of sectors that the track lacks: at least 1, and fewer than the track has.
@@ -134,28 +138,33 @@ pub struct GeometryConfig {
     /// it applies within a cylinder only.
     #[serde(default)]
     pub head_skew_ns: u32,
-    /// Zones from the outer to the inner diameter, listed one by one. If the list is empty, the formula below gives the
-    /// zones.
+    /// Recording zones from the outer to the inner diameter, listed one by one. If the list is empty, `tracks`,
+    /// `track_sectors_od` and the keys that belong to them give the zones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<ZoneConfig>,
-    /// Formula: number of tracks of a surface, in all zones together.
+    /// Number of tracks of a surface, in all zones together. Required if neither `zones` nor `measured` gives the
+    /// zones, otherwise an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracks: Option<u32>,
-    /// Formula: number of zones, which have equally many tracks up to rounding; 1 unless given.
+    /// Number of zones, which have equally many tracks up to rounding; 1 unless given. Used with `tracks`; an error
+    /// beside listed `zones` or `stroke_tracks_od`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone_count: Option<u32>,
-    /// Formula: number of tracks of the outermost zone, in place of `zone_count`.
+    /// Number of tracks of the outermost zone on a surface, from which the number of zones follows, in place of
+    /// `zone_count`. Used with `tracks`; an error beside listed `zones`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stroke_tracks_od: Option<u32>,
-    /// Formula: number of tracks of a zone at the inner diameter; zones in between change linearly with their position.
-    /// Unless given, all zones are as wide as the outermost. An error without `stroke_tracks_od`.
+    /// Number of tracks on a surface of a zone at the inner diameter; zones in between change linearly with their
+    /// position. Unless given, all zones are as wide as the outermost. An error without `stroke_tracks_od`, or beside
+    /// listed `zones`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stroke_tracks_id: Option<u32>,
-    /// Formula: number of sectors of a track in the outermost zone.
+    /// Number of sectors of a track in the outermost zone. Required if neither `zones` nor `measured` gives the zones,
+    /// otherwise an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub track_sectors_od: Option<u32>,
-    /// Formula: number of sectors of a track in the innermost zone; zones in between change linearly. Unless given, all
-    /// zones have the number of the outermost.
+    /// Number of sectors of a track in the innermost zone; zones in between change linearly with their number. Unless
+    /// given, all zones have the number of the outermost. An error beside listed `zones`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub track_sectors_id: Option<u32>,
     /// Keys of the layout `horizontal`; an error with other layouts.

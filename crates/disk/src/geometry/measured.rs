@@ -109,10 +109,12 @@ fn is_zero(value: &u64) -> bool {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredConfig {
-    /// Order in which PBAs run over the surfaces of a cylinder.
+    /// Order in which PBAs run over the surfaces of a cylinder; from the first to the last on every cylinder unless
+    /// given.
     #[serde(default)]
     pub order: SurfaceOrder,
-    /// Places of the spare sectors, and the effect of slips.
+    /// Places of the spare sectors, and the effect of slips (defective sectors that the numbering skips); no spares
+    /// unless given, and slips are then ignored.
     #[serde(default)]
     pub spares: SpareScheme,
     /// Number of cylinders of a range that shares spares; at least 1. Used and required with `spares = "range"` only.

@@ -110,7 +110,7 @@ pub struct RecordingZone {
     pub extent: Extent,
     /// Radial position of the outermost track of the zone, counted from 0 at the outer diameter of the disk.
     pub radial_start: u32,
-    /// Number of tracks on each surface.
+    /// Number of tracks of the zone on each surface.
     pub tracks: u32,
     /// Number of sectors of a track without defects and spares taken off; on an interlaced disk, of a bottom track.
     pub track_sectors: u32,
@@ -512,21 +512,21 @@ impl Geometry {
         self.rotation
     }
 
-    /// Returns whether the disk is interlaced: then every track is either a top or a bottom ([`Geometry::is_top`],
-    /// [`Geometry::is_bottom`]).
+    /// Returns whether the disk is interlaced: then every track is either a top track, which overlaps both neighbours,
+    /// or a bottom track.
     pub fn is_interlaced(&self) -> bool {
         self.interlaced
     }
 
-    /// Returns whether the track at `radial_track` is a top track of an interlaced disk, which overlaps its neighbours.
-    /// Always false on other disks.
+    /// Returns whether the track at `radial_track`, counted from 0 at the outer diameter, is a top track of an
+    /// interlaced disk, which overlaps its neighbours: every track of odd number. Always false on other disks.
     #[inline]
     pub fn is_top(&self, radial_track: u32) -> bool {
         self.interlaced && !radial_track.is_multiple_of(2)
     }
 
-    /// Returns whether the track at `radial_track` is a bottom track of an interlaced disk, which its neighbours
-    /// overlap. Always false on other disks.
+    /// Returns whether the track at `radial_track`, counted from 0 at the outer diameter, is a bottom track of an
+    /// interlaced disk, which its neighbours overlap: every track of even number. Always false on other disks.
     #[inline]
     pub fn is_bottom(&self, radial_track: u32) -> bool {
         self.interlaced && radial_track.is_multiple_of(2)
@@ -537,7 +537,8 @@ impl Geometry {
         &self.zones
     }
 
-    /// Returns the recording zone of the track at `radial_track`, which must be on the disk.
+    /// Returns the recording zone of the track at `radial_track`, counted from 0 at the outer diameter. The track must
+    /// be on the disk.
     #[inline]
     pub fn zone_of(&self, radial_track: u32) -> &RecordingZone {
         &self.zones[self.zones_by_radius.find(radial_track as u64)]

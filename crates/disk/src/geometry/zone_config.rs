@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneConfig {
-    /// Number of tracks on each surface.
+    /// Number of tracks of the zone on each surface.
     pub tracks: u32,
     /// Number of sectors of a track; on an interlaced disk, of a bottom track.
     pub track_sectors: u32,

@@ -8,7 +8,7 @@ use super::Rotation;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekPoint {
-    /// Distance in tracks.
+    /// Distance of the seek in tracks.
     pub tracks: u32,
     /// Time of the seek in nanoseconds, without settling.
     pub seek_ns: u64,
@@ -51,7 +51,7 @@ pub enum SeekConfig {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MechanicsConfig {
-    /// The seek model.
+    /// The seek model: the time in which the arm moves, as a function of the distance in tracks, without settling.
     pub seek: SeekConfig,
     /// Settling time in nanoseconds, added to every move of the arm or change of head before a read. The rotation model
     /// `half` charges none within two tracks.
@@ -60,14 +60,15 @@ pub struct MechanicsConfig {
     /// Settling time before a write, in nanoseconds; that before a read unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_settle_ns: Option<u64>,
-    /// Time to change heads, in nanoseconds. A seek runs at the same time, so only the longer of the two counts.
+    /// Time to change heads, in nanoseconds; 0 unless given. A seek runs at the same time, so only the longer of the
+    /// two counts.
     #[serde(default)]
     pub head_switch_ns: u64,
-    /// The rotation model.
+    /// The rotation model: the rule by which accesses wait for the rotation of the platter; `exact` unless given.
     #[serde(default)]
     pub rotation: Rotation,
-    /// Whether an access of whole tracks may start at any sector of a track, and so begins without rotational wait. In
-    /// the `half` rotation model it always may.
+    /// Whether an access of whole tracks may start at any sector of a track, and so begins without rotational wait;
+    /// `false` unless given. In the `half` rotation model it always may.
     #[serde(default)]
     pub zero_latency: bool,
     /// With the rotation model `half`: minimum number of rotations that an access to a backup region takes, if it is

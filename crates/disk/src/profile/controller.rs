@@ -19,17 +19,20 @@ const STEP_NS_MAX: u64 = 1_000_000_000;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadOn {
-    /// The drive does not read on.
+    /// The drive reads no sectors behind the request, apart from the minimum `read_on_min_sectors`.
     #[default]
     None,
-    /// To the end of the track of the last requested sector.
+    /// To the end of the track of the last requested sector, but at most `read_on_max_sectors` sectors behind the
+    /// request.
     Track,
-    /// To the end of the cylinder of the last requested sector.
+    /// To the end of the cylinder of the last requested sector, but at most `read_on_max_sectors` sectors behind the
+    /// request.
     Cylinder,
-    /// Until the buffer segment is full.
+    /// Until the buffer segment is full; or, if `read_on_max_sectors` is not 0, that number of sectors behind the
+    /// request.
     Segment,
     /// To the end of the track of the first sector after the request; one track further if the segment also holds
-    /// sectors from before that track.
+    /// sectors from before that track. At most `read_on_max_sectors` sectors behind the request.
     NextTrack,
 }
 
@@ -152,22 +155,26 @@ pub struct Controller {
     pub watermark_of: WatermarkOf,
     /// Number of segments of the buffer: 1 to 4096, at least 2 with `own_write_segment`.
     pub segments: u32,
-    /// Number of sectors that a segment holds; at least 1.
+    /// Number of sectors that a segment of the buffer holds; at least 1.
     pub segment_sectors: u32,
-    /// Whether one of the segments is reserved for writes; reads never find its data.
+    /// Whether one of the buffer's segments is reserved for writes; reads never find its data.
     pub own_write_segment: bool,
     /// Whether later reads may find data in the segments. If not, segments only buffer data between medium and bus.
     pub caches: bool,
-    /// Point up to which the drive reads on after a read.
+    /// Point up to which the drive reads on after a read: reads further sectors into the buffer, without a request.
+    /// `read_on_min_sectors` and `read_on_max_sectors` limit the number of sectors.
     pub read_on: ReadOn,
-    /// Minimum number of sectors after a read that the drive reads on before it serves another command.
+    /// Minimum number of sectors after a read that the drive reads into the buffer before it serves another command;
+    /// fewer only at the end of the disk. It wins over `read_on` and `read_on_max_sectors`.
     pub read_on_min_sectors: u32,
-    /// Maximum number of sectors after a read that the drive reads on; 0 means the size of a segment.
+    /// Maximum number of sectors behind a read that the drive reads into the buffer without a request; 0 means the size
+    /// of a segment.
     pub read_on_max_sectors: u32,
     /// Whether sectors read on may replace the requested sectors in a segment that is full. Used only with
     /// `read_on = "segment"` and `read_on_max_sectors = 0`.
     pub read_on_over_requested: bool,
-    /// Whether the drive also reads on after a read whose sectors were all in the buffer.
+    /// Whether the drive also reads on (further sectors into the buffer) after a read whose sectors were all in the
+    /// buffer, if the arm is free.
     pub read_on_after_hit: bool,
     /// Whether a read counts as found in part in the buffer if its first sector is the next one that the drive reads
     /// on.
@@ -176,8 +183,8 @@ pub struct Controller {
     pub hits_while_busy: bool,
     /// Whether reads find data that writes left in the buffer.
     pub hits_written: bool,
-    /// Whether a read of which the buffer has only the first sectors starts on the bus at once. Otherwise it waits
-    /// until `read_watermark` is reached.
+    /// Whether a read of which the buffer has only the first sectors starts on the bus at once, if the arm is free.
+    /// Otherwise it waits until the share `read_watermark` of the request or segment is in the buffer.
     pub partial_hit_at_once: bool,
     /// Condition under which writes are reported before they are on the medium.
     pub immediate_report: ImmediateReport,

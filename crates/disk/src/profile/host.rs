@@ -13,15 +13,15 @@ use crate::mechanics::{RATE_MIN, STEP_NS_MAX};
 /// The schedulers that a profile may name.
 const SCHEDULES: &[&str] = &["fifo", "elevator", "sptf"];
 
-/// A flash cache beside the platters.
+/// A flash memory beside the platters of a drive, used as a cache.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flash {
-    /// Latency of a read, before its transfer begins, in nanoseconds.
+    /// Latency of a read from the flash memory, before its transfer begins, in nanoseconds.
     pub read_ns: u64,
-    /// Latency of a write, before its transfer begins, in nanoseconds.
+    /// Latency of a write to the flash memory, before its transfer begins, in nanoseconds.
     pub write_ns: u64,
-    /// Transfer rate in bytes per second; at least 1000.
+    /// Transfer rate of the flash memory, for reads and writes, in bytes per second; at least 1000.
     pub bytes_per_second: u64,
 }
 
@@ -30,22 +30,27 @@ pub struct Flash {
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
-    /// Maximum number of commands that the drive holds at once, at least 1; further ones wait at the host.
+    /// Maximum number of commands that the drive holds at once, at least 1; further ones wait at the host. 32 unless
+    /// given.
     pub queue: u32,
-    /// Scheduler that chooses the next command: `fifo`, `elevator` or `sptf`.
+    /// Scheduler that chooses the next command: `fifo` (the oldest), `elevator` (the nearest in the direction of
+    /// travel) or `sptf` (the one that the head can begin soonest). `fifo` unless given.
     pub schedule: String,
-    /// Waiting time in nanoseconds above which `sptf` serves the oldest command first; 0 means no limit.
+    /// Waiting time in nanoseconds above which the scheduler `sptf` (shortest positioning time first) serves the oldest
+    /// command first; 0 means no limit; 1 s unless given. Other schedulers ignore it.
     pub age_limit_ns: u64,
-    /// Size of the volatile write cache in bytes; 0 is off, otherwise at least one sector.
+    /// Size of the volatile write cache in bytes; 0, the default, is off, otherwise at least one sector.
     pub write_cache_bytes: u64,
-    /// Time from the entry of a write to its acknowledgement if the volatile cache has room, in nanoseconds. It takes
-    /// the place of `overhead_ns`.
+    /// Time from the entry of a write to its acknowledgement if the volatile write cache is on and has room, in
+    /// nanoseconds; 100 µs unless given. It takes the place of `overhead_ns`.
     pub write_cache_acknowledge_ns: u64,
-    /// Size of the buffer for read look-ahead in bytes; 0 is off, otherwise at least one sector.
+    /// Size of the buffer for read look-ahead in bytes; 0, the default, is off, otherwise at least one sector.
     pub read_ahead_bytes: u64,
     /// Controller time of each command, in nanoseconds, counted from its entry: it overlaps with waiting in the queue.
+    /// 100 µs unless given.
     pub overhead_ns: u64,
-    /// Time without requests after which background work may begin, in nanoseconds; a layer may wait longer.
+    /// Time without requests after which background work of the translation layer may begin, in nanoseconds; a layer
+    /// may wait longer.
     pub idle_threshold_ns: u64,
     /// Detailed model of the controller, in place of `overhead_ns`, write cache and look-ahead. It needs the `exact`
     /// rotation model.

@@ -15,14 +15,16 @@ pub struct CaveatDistances {
 }
 
 impl CaveatDistances {
-    /// Returns the sectors that a write of `written` = i … j destroys: max(i + 1 + DNOR, j + 1) … j + DID, possibly past
-    /// the end of the disk.
+    /// Returns the sectors that a write of `written` destroys: from the later of `written.start` + 1 + DNOR
+    /// (`no_overlap`) and `written.end` up to, not including, `written.end` + DID (`isolation`). The range may reach
+    /// past the end of the disk, and may be empty.
     pub fn destroyed_by(&self, written: &Range<Lba>) -> Range<Lba> {
         let start = (written.start + Sectors(1) + self.no_overlap).max(written.end);
         start..(written.end + self.isolation).max(start)
     }
 
-    /// Returns the sectors before `first` in which a write may end that destroys `first` or a later sector.
+    /// Returns the last sectors of writes that end before `first`, but destroy `first` or a later sector: the DID
+    /// (drive isolation distance) sectors directly before `first`, or fewer at the start of the disk.
     pub fn before(&self, first: Lba) -> Range<Lba> {
         Lba(first.0.saturating_sub(self.isolation.0))..first
     }

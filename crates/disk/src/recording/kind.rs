@@ -56,7 +56,8 @@ pub trait Recording: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns the distances DNOR and DID of a caveat disk (Singh 2014 §3.2); `None` for other recordings.
+    /// Returns the distances of a caveat disk (Singh 2014 §3.2): DNOR, the number of sectors after a written one that
+    /// it never damages, and DID, the number within which all damage lies. `None`, the default, for other recordings.
     fn caveat_distances(&self) -> Option<CaveatDistances> {
         None
     }
@@ -78,7 +79,7 @@ impl Clone for Box<dyn Recording> {
 /// A refusal of the section `[recording]` of a profile: the key at fault, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// The key, without the name of the section.
+    /// The key of the section `[recording]` that is at fault, without the name of the section.
     pub key: &'static str,
     /// Text that states the fault and how to correct it.
     pub reason: String,

@@ -8,8 +8,8 @@ use crate::device::{Device, DeviceFault, Traffic, ZoneState};
 pub enum Data {
     /// Single device. Block and zone numbers are those of the device.
     Drive(Device),
-    /// Array of devices. Each stripe group takes the place of a zone: the blocks of group i begin at i times the stride
-    /// of the array.
+    /// Array of devices. Each stripe group takes the place of a zone. The blocks of group i begin at i times the stride
+    /// of the array, the number of data blocks of the widest possible group.
     Array(Array),
 }
 

@@ -22,8 +22,8 @@ const FAILURES_MAX: u32 = 3;
 /// Zone of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Zone {
-    /// Number of blocks from the start of the zone on that are written or being written, header included. Only these
-    /// are read.
+    /// Number of blocks of 4 KiB from the start of the zone on that are written or being written, header block
+    /// included. Only these are read.
     pub written: u64,
     /// Whether the drive itself keeps a write pointer for the zone. If so, the zone must be reset before it is written
     /// again.

@@ -104,15 +104,17 @@ struct Group {
 /// Counts of the array's additional work since the array was assembled, that is, since the mount.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ArrayCounters {
-    /// Blocks of zeros of 4 KiB that were appended behind data, because only whole rows are written.
+    /// Number of blocks of zeros, of 4 KiB, that were appended behind data since the mount, because an array writes
+    /// only whole rows of a stripe group.
     pub padding_blocks: u64,
-    /// Blocks of 4 KiB that appends wrote to parity zones, including the header blocks of these zones. Columns that
-    /// were written again for a replaced drive are not counted.
+    /// Number of blocks of 4 KiB that appends wrote to parity zones since the mount, including the header blocks of
+    /// these zones. Columns that were written again for a replaced drive are not counted.
     pub parity_blocks: u64,
-    /// Rows of all reads for which a requested column was unreadable, so that blocks had to be reconstructed from the
-    /// other columns. All rows of such a read count, and a row counts again at each read.
+    /// Number of rows, since the mount, in reads for which a requested column was unreadable, so that blocks had to be
+    /// reconstructed from the other columns. All rows of such a read count, and a row counts again at each read.
     pub degraded_rows: u64,
-    /// Blocks of 4 KiB that did not match their checksum and were reconstructed from the other columns of their row.
+    /// Number of blocks of 4 KiB, since the mount, that did not match their checksum and were reconstructed from the
+    /// other columns of their row.
     pub recovered_blocks: u64,
 }
 
@@ -273,7 +275,8 @@ impl Array {
         lost.map(|(number, _)| number as u8).collect()
     }
 
-    /// Returns the smallest limit of open zones among the present drives, or `None` if no drive has a limit.
+    /// Returns the smallest limit of open zones among the opened drives, failed and replaced ones included. Returns
+    /// `None` if none of these drives has a limit.
     pub fn active_max(&self) -> Option<u32> {
         let limit = |drive: &Drive| match drive.device.as_ref()?.geometry().kind {
             Kind::Zoned { active_max, .. } => active_max,
@@ -295,7 +298,8 @@ impl Array {
         self.0.drives.borrow().free_groups()
     }
 
-    /// Like [`Array::free_groups`], but returns at most `most` widths, those of the groups opened first.
+    /// Returns the widths of the first stripe groups, at most `most`, that could be opened in the free zones, one after
+    /// the other. A width is the number of data zones of a group. Each group is as wide as possible.
     pub fn free_groups_up_to(&self, most: usize) -> Vec<usize> {
         self.0.drives.borrow().free_groups_up_to(most)
     }

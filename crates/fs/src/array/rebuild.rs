@@ -12,16 +12,16 @@ use crate::format::change::{GroupLayout, ZoneOf};
 pub struct Moving {
     group: u32,
     column: usize,
-    /// Layout that the group has once the column is moved: the new zone takes the place of the old one.
+    /// Layout that the stripe group has once the column is moved: the new zone takes the place of the old one.
     pub layout: GroupLayout,
     from: ZoneOf,
     to: ZoneOf,
 }
 
 impl Array {
-    /// Adds drive `uuid` to the array and returns its number. Its zones from number `first` on become free zones for
-    /// stripe groups. The caller has prepared the drive before, and records it in the metadata. A drive that cannot
-    /// report its zones is added as a missing drive.
+    /// Adds drive `uuid` to the array and returns its number, counted from 0. Its zones from number `first` on become
+    /// free zones for stripe groups. The caller has prepared the drive before, and records it in the metadata. A drive
+    /// that cannot report its zones is added as a missing drive.
     pub async fn add_drive(&self, uuid: Uuid, device: Device, first: u32) -> u8 {
         let geometry = device.geometry();
         let part = Part { uuid, device: Some(device), geometry, first, belongs: Belongs::Yes };

@@ -310,8 +310,9 @@ impl Array {
         self.recover_as(block, |bytes| checksums::of_block(bytes) == sum).await
     }
 
-    /// Like [`Array::recover`], but accepts the first reconstruction of the block, of 4 KiB, for which `is_right`
-    /// returns `true`.
+    /// Reconstructs block `block`, of 4 KiB, from the other columns of its row. Tries every combination of as many
+    /// columns as the group has data columns, and returns the first reconstruction for which `is_right` returns `true`.
+    /// Returns `None` if there is none, too few columns can be read, or the block is in no stripe group.
     pub async fn recover_as(&self, block: u64, is_right: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
         let rows = self.locate(block, 1).ok()?;
         let (mut there, _) = self.read_columns(&rows.layout, rows.row, 1).await;

@@ -8,17 +8,18 @@ use crate::hot::Limits;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     /// Number of bytes of changes in memory from which on a writer first writes back the files changed longest ago
-    /// (Singh 2014 §2.2.2: a buffer cache of 2 GB).
+    /// (Singh 2014 §2.2.2: a buffer cache of 2 GB). 2 GiB by default.
     pub cache_bytes: u64,
-    /// Number of appended bytes of a file at which they are written to the device, while the program still appends.
+    /// Number of appended bytes of a file in memory at which they are written to the device, while the program still
+    /// appends. 16 MiB by default.
     pub behind_bytes: u64,
     /// Maximum number of blocks of 4 KiB that stay in memory after they were written, so that changes of parts of them
-    /// need no read.
+    /// need no read. They are blocks of all files together.
     pub written_blocks: usize,
     /// Maximum number of pages of the table of checksums in memory. A page has 4 KiB and the checksums of 1,020 blocks.
     pub checksum_pages: usize,
-    /// Number of data blocks of 4 KiB that one command reads or writes. On an array, writes are rounded up to whole
-    /// rows.
+    /// Maximum number of data blocks of 4 KiB that one command reads or writes, 256 by default. On an array, the
+    /// maximum of writes is rounded up to whole rows.
     pub piece_blocks: u64,
     /// Maximum number of commands in flight on the device for one read, or for one append, of a file. With only one,
     /// the disk would lose a rotation between commands.
@@ -36,13 +37,17 @@ pub struct Bounds {
     pub dirty_ns: u64,
     /// Maximum time in nanoseconds for which a write without space waits until open files without a name are closed.
     pub closing_ns: u64,
-    /// Percentage of the blocks of the log in use, 0 to 100, from which on a checkpoint is taken.
+    /// Percentage of the blocks of the log in use, 0 to 100, from which on a checkpoint is taken; 40 by default. A
+    /// checkpoint is also taken when no more than a quarter of the log is free.
     pub log_percent: u64,
-    /// Limits of the hot zone, apart from its size.
+    /// Limits of the hot zone: number of files with known heat, half-life of heat, and size of a small file. The size
+    /// of the zone is not among them.
     pub hot: Limits,
-    /// Limits of the queue of commands of each device.
+    /// Limits of the queue of each device: commands in flight, time after which a write goes before reads, and size of
+    /// merged writes.
     pub queue: QueueLimits,
-    /// Number of files that are taken from the queue of the hot zone at a time. Their copies are made durable together.
+    /// Maximum number of files that are taken from the queue for promotion to the hot zone at a time. Their copies are
+    /// made durable together. 0 counts as 1.
     pub hot_batch: usize,
     /// Maximum size in bytes of the checksums or extents in one record of a copy in the hot zone. A record may always
     /// hold one of them. The size of a frame of the log is another limit.

@@ -105,8 +105,8 @@ impl CleanerState {
 
 impl Fs {
     /// Empties up to `zones` zones, or stripe groups of an array: copies their live blocks elsewhere and resets them.
-    /// Stops earlier if no zone is worth cleaning, or there is no space for the live blocks. Returns the number of
-    /// zones emptied; 0 for a store that needs no cleaning.
+    /// Stops earlier if the cleaning of no zone would free space, or if there is no space for the live blocks. Returns
+    /// the number of zones emptied; 0 for a store that needs no cleaning.
     ///
     /// # Errors
     /// [`FsError::ReadOnly`] on a read-only mount, or the error of a read, a write or a commit.
@@ -501,7 +501,7 @@ pub(super) enum Copied {
     /// At least one file had changed. The number is the first block, on the device, of the first extent that was not
     /// replaced.
     Changed(u64),
-    /// There was no room, and no file got a copy.
+    /// There was no space for the copies, and every file keeps its old blocks.
     Nothing,
 }
 

@@ -38,10 +38,12 @@ pub enum Sabotage {
 
 #[cfg(feature = "fault-injection")]
 impl Sabotage {
-    /// Mistakes that only a lost write, or a device restored from an old copy, reveals. Power cuts alone do not.
+    /// Deliberate mistakes that only a lost write, or a device restored from an old copy, reveals. Power cuts alone do
+    /// not.
     pub const OF_LOST_WRITES: [Sabotage; 2] = [Sabotage::GenerationNotBegun, Sabotage::NoWitness];
 
-    /// Mistakes that power cuts reveal. [`Sabotage::OF_LOST_WRITES`] are not among them.
+    /// Deliberate mistakes that tests of power cuts must reveal. Those that only a lost write reveals
+    /// ([`Sabotage::OF_LOST_WRITES`]) are not among them.
     pub const ALL: [Sabotage; 11] = [
         Sabotage::RecordBeforeData,
         Sabotage::CheckpointWithoutBarrier,
@@ -56,11 +58,11 @@ impl Sabotage {
         Sabotage::RowsForgottenLate,
     ];
 
-    /// Mistakes that only tests with a hot zone reveal.
+    /// Deliberate mistakes about copies of files in the hot zone. Only tests with a hot zone reveal them.
     pub const OF_COPIES: [Sabotage; 4] =
         [Sabotage::CopyKept, Sabotage::CopyBeforeDurable, Sabotage::OneCopyWritten, Sabotage::StalePartBelieved];
 
-    /// Mistakes that tests must reveal if files are stored only in the hot zone.
+    /// Deliberate mistakes that tests of power cuts must reveal if files are stored only in the hot zone.
     pub const OF_FILES_ALONE: [Sabotage; 4] = [
         Sabotage::RecordBeforeData,
         Sabotage::ReuseBeforeRecord,

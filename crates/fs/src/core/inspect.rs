@@ -28,8 +28,9 @@ impl Fs {
         is_drive || is_spare || core.metadata.uses(device)
     }
 
-    /// Returns the role of the device called `name` in English: a drive of the array, a copy of the metadata or a
-    /// spare. Returns `None` if it has none of these roles.
+    /// Returns the role of the device called `name` as English text: `drive N of the array`, `copy N of the metadata`,
+    /// counted from 0, or `a spare of the array`. Failed and replaced drives of the array have their role still.
+    /// Returns `None` if the device has none of these roles.
     pub fn role_of(&self, name: &str) -> Option<String> {
         let core = &self.0;
         if let Some(number) = core.data.array().and_then(|array| array.named(name)) {

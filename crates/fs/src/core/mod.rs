@@ -86,7 +86,7 @@ const KEPT_BACK: u64 = 64;
 /// changes the fields of its state.
 pub(crate) struct Core {
     pub executor: Executor,
-    /// Time at which the clock began, in nanoseconds since 1970.
+    /// Time of day at which the clock of the executor was 0, in nanoseconds since 1970.
     pub epoch_ns: i64,
     pub superblock: Superblock,
     pub bounds: Bounds,

@@ -11,7 +11,7 @@ use crate::format::change::{Extent, Inode};
 pub(crate) struct Owner {
     /// Inode number of the file.
     pub inode: Inode,
-    /// First block of the extent, counted within the file.
+    /// First block of the extent: a block of 4 KiB, counted from 0 at the start of the file.
     pub at: u32,
 }
 

@@ -19,28 +19,30 @@ const FILE_BYTES: u64 = NODE_BYTES + 66;
 /// Counts of events in a file system since the mount.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
-    /// Number of times that data of a file were written back to the data device. A file counts again at each
-    /// write-back, and for each part of a write-back that has a record of its own. Writes to the hot zone do not count.
+    /// Number of times since the mount that data of a file were written back to the data device. A file counts again at
+    /// each write-back, and for each part of a write-back that has a record of its own. Writes to the hot zone do not
+    /// count.
     pub files_written: u64,
-    /// Number of checkpoints completed.
+    /// Number of checkpoints of the metadata completed since the mount.
     pub checkpoints: u64,
-    /// Number of blocks of 4 KiB that the cleaner or a repairing scrub copied to another place.
+    /// Number of blocks of 4 KiB that the cleaner or a repairing scrub copied to another place since the mount.
     pub blocks_cleaned: u64,
-    /// Number of files that the cleaner copied as a whole, under the cleaning policy `files`.
+    /// Number of files that the cleaner copied as a whole since the mount. Only the cleaning policy `files` does that.
     pub files_moved: u64,
-    /// Number of zones, or stripe groups of an array, that the cleaner emptied and reset.
+    /// Number of zones, or stripe groups of an array, that the cleaner emptied and reset since the mount.
     pub zones_cleaned: u64,
-    /// Time in nanoseconds for which writes to the data device were delayed so that the cleaner keeps pace. It is the
-    /// sum over all writers.
+    /// Time in nanoseconds since the mount for which writes to the data device were delayed so that the cleaner keeps
+    /// pace. It is the sum over all writers.
     pub throttled_ns: u64,
-    /// Time in nanoseconds for which writes to the data device waited until blocks were allocated for them: for the
-    /// writes of others, or for an empty zone. It is the sum over all writers.
+    /// Time in nanoseconds since the mount for which writes to the data device waited until blocks were allocated for
+    /// them: for the writes of others, or for an empty zone. It is the sum over all writers.
     pub waited_ns: u64,
-    /// Number of blocks that readers could not get, because they did not match their checksums and could not be
-    /// reconstructed. A block counts again at each such read.
+    /// Number of blocks of 4 KiB that reads could not return since the mount, because they did not match their
+    /// checksums and could not be reconstructed. A block counts again at each such read.
     pub damaged_blocks: u64,
-    /// Number of files whose names were left out of the records that the cleaner writes beside copied blocks, for lack
-    /// of space. A file counts again at each such copy. Salvage then finds the name only in another record of the file.
+    /// Number of files, since the mount, whose names were left out of the records that the cleaner writes beside copied
+    /// blocks, for lack of space. A file counts again at each such copy. Salvage, the recovery of files without the
+    /// metadata, then finds the name only in another record of the file.
     pub names_left_out: u64,
 }
 
@@ -63,9 +65,11 @@ impl Tally {
 /// Space and number of files of a file system, as `statfs` reports them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Statfs {
-    /// Number of blocks of 4 KiB in which data of files can be stored, used and free ones.
+    /// Number of blocks of 4 KiB in which data of files can be stored, used and free ones. Space that is kept back for
+    /// the cleaner is excluded. Used blocks of files stored only in the hot zone are included.
     pub blocks: u64,
-    /// Number of free blocks of 4 KiB. Blocks of deleted data count as free at once.
+    /// Number of blocks of 4 KiB in which new data can be stored. Reserved blocks are not free. Blocks of deleted data
+    /// count as free at once.
     pub free: u64,
     /// Number of files, directories included, that exist or can still be created.
     pub files: u64,
@@ -80,11 +84,12 @@ pub struct Status {
     pub store: String,
     /// Whether the file system is mounted read-only.
     pub is_read_only: bool,
-    /// Space usage of the store.
+    /// Numbers of live, free and dead blocks of the store of file data, in blocks of 4 KiB.
     pub usage: Usage,
     /// Number of files of all types, directories included.
     pub files: u64,
-    /// Number of blocks of the log in use, and number of all blocks of the log, of 4 KiB each.
+    /// Number of blocks of the metadata log in use, including those for records that wait in memory, and number of all
+    /// blocks of the log. Blocks have 4 KiB.
     pub log: (u64, u64),
     /// Upper bounds in bytes: of the size that a checkpoint would have now, and of the size that a checkpoint can have.
     pub checkpoint: (u64, u64),
@@ -93,7 +98,7 @@ pub struct Status {
     /// Reason why writes wait for space on the host's disk, or otherwise the error of the last [`Fs::sync`]. `None` if
     /// neither applies.
     pub unwritten: Option<String>,
-    /// Counts of events since the mount.
+    /// Counts since the mount of write-backs, checkpoints, cleaning, delays of writes and damaged blocks.
     pub counters: Counters,
     /// Numbers of operations and blocks since the devices were opened: of the data device, or of all drives of the
     /// array together.
@@ -117,13 +122,13 @@ pub struct Status {
     /// the mount. If one block of a frame or chunk is damaged, all of its blocks count
     /// ([`crate::journal::mirror::Mirror::mended_blocks`]).
     pub mended_blocks: u64,
-    /// Number of written blocks and number of live blocks of each zone that the store uses; in store `log`, of each
-    /// stripe group that exists. Empty for a store without zones.
+    /// Number of written blocks of 4 KiB, and number of those that files use, of each zone of the store; in store
+    /// `log`, of each stripe group that exists. Empty for a store without zones.
     pub zones: Vec<(u64, u64)>,
     /// Number of stripe groups that could be opened in the free zones of an array; they are not in `zones`. 0 for other
     /// stores.
     pub zones_unopened: u64,
-    /// Status of the hot zone, and its counters since the mount.
+    /// Numbers of blocks and files in the hot zone, and its counters since the mount. All are 0 without a hot zone.
     pub hot: HotStatus,
     /// Status of the parts of the hot zone that lie on drives of an array. Empty if the zone is not on drives.
     pub hot_parts: Vec<PartStatus>,

@@ -27,13 +27,14 @@ pub struct Area {
 /// ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// First block of the area, counted from the start of the device.
+    /// First block of the area, of 4 KiB, counted from the start of the device.
     pub first: u64,
-    /// Number of usable blocks of the area, in all islands together.
+    /// Number of usable blocks of 4 KiB of the area, in all islands together.
     pub blocks: u64,
-    /// Number of used blocks of each island. It has no meaning if `gap` is 0: the area is then one run.
+    /// Number of usable blocks of 4 KiB of each island, a run of blocks between unused ones. It has no meaning if `gap`
+    /// is 0: the area is then one run.
     pub island: u64,
-    /// Number of unused blocks after each island; 0 if the area is one run.
+    /// Number of unused blocks of 4 KiB after each island, a run of usable blocks; 0 if the area is one run.
     pub gap: u64,
 }
 
@@ -58,8 +59,8 @@ impl Place {
         self.first + self.blocks.div_ceil(self.island) * (self.island + self.gap)
     }
 
-    /// Returns the same as [`Place::end`], or `None` if the computation overflows. For a place that was read from a
-    /// device and not checked yet.
+    /// Returns the first block of the device after the place, with the unused blocks of the last island, or `None` if
+    /// the computation overflows. For a place that was read from a device and not checked yet.
     pub fn checked_end(&self) -> Option<u64> {
         if self.gap == 0 {
             return self.first.checked_add(self.blocks);
@@ -105,9 +106,9 @@ impl Area {
         &self.device
     }
 
-    /// Returns the first block at or after `block` that may hold bytes other than zeros. The result may be behind the
-    /// area if the rest of the area holds only zeros. In an area of islands nothing is known, and the result is
-    /// `block`.
+    /// Returns the first block at or after `block` that may hold bytes other than zeros. Both are counted from 0 within
+    /// the area. The result may be behind the area if the rest of the area holds only zeros. In an area of islands
+    /// nothing is known, and the result is `block`.
     pub fn next_data(&self, block: u64) -> u64 {
         match self.place.gap {
             0 => self.device.next_data(self.place.first + block) - self.place.first,
@@ -115,7 +116,7 @@ impl Area {
         }
     }
 
-    /// Reads `blocks` blocks of 4 KiB, from block `block` of the area on.
+    /// Reads `blocks` blocks of 4 KiB, from block `block` of the area on; 0 blocks read nothing.
     ///
     /// # Errors
     /// The device failed a read.
@@ -182,7 +183,7 @@ impl Area {
         })
     }
 
-    /// Makes completed writes durable, of the area and of the rest of its device.
+    /// Makes all completed writes durable, of the area and of the rest of its device.
     ///
     /// # Errors
     /// The device failed the flush.

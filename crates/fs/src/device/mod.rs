@@ -91,7 +91,8 @@ impl Kind {
 /// State of a zone, as the device reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ZoneState {
-    /// Number of blocks from the start of the zone to its write pointer; 0 for a conventional zone.
+    /// Number of blocks of 4 KiB from the start of the zone to its write pointer; 0 for a conventional zone. It has no
+    /// meaning for a read-only or offline zone.
     pub written: u64,
     /// Condition of the zone, which says whether the zone can be read and written.
     pub condition: ZoneCondition,
@@ -194,8 +195,8 @@ pub trait Backend {
     /// Appends to `answers` the number and outcome of each operation that completed by `now_ns`. Each is returned once.
     fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>);
 
-    /// Returns the block after the end of the last read or write: the position of the head (Singh 2014 §4.4.4). It is 0
-    /// before the first one.
+    /// Returns the number of the block after the end of the last read or write, counted from the start of the device:
+    /// the position of the head (Singh 2014 §4.4.4). It is 0 before the first read or write.
     fn head_position(&self) -> u64;
 
     /// Returns the first block at or after `block` that may hold bytes other than zeros, or the number of blocks of the
@@ -206,6 +207,9 @@ pub trait Backend {
 
     /// Looks for other users of the medium and for its existing contents, such as a partition table. `name` is the name
     /// that the user gave for the device; the survey repeats it. By default nothing is found, as in memory.
+    ///
+    /// # Errors
+    /// The medium could not be examined.
     fn survey(&mut self, name: &str) -> std::io::Result<Survey> {
         Ok(Survey { name: name.to_string(), ..Survey::default() })
     }
@@ -216,7 +220,10 @@ pub trait Backend {
     }
 
     /// Shuts the device down. When this returns without an error, all answered writes are on the medium. No operation
-    /// may follow.
+    /// may follow. By default nothing is done.
+    ///
+    /// # Errors
+    /// The device could not make its writes durable.
     fn shut_down(&mut self) -> Result<(), DeviceFault> {
         Ok(())
     }
@@ -226,27 +233,30 @@ pub trait Backend {
 const SPACE_CHECK_NS: u64 = 100_000_000;
 
 /// Counts of the operations that tasks requested from a device since it was opened. An operation counts when it is
-/// requested, even if it fails later.
+/// requested, even if it fails later. Finishes and reports of zones do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
-    /// Number of reads.
+    /// Number of reads that tasks requested since the device was opened, failed ones included.
     pub reads: u64,
-    /// Number of blocks of 4 KiB that the reads requested.
+    /// Number of blocks of 4 KiB that tasks requested to read since the device was opened, failed reads included.
     pub blocks_read: u64,
-    /// Number of writes, before the queue merges adjacent ones.
+    /// Number of writes that tasks requested since the device was opened, failed ones included, before the queue merges
+    /// adjacent ones.
     pub writes: u64,
-    /// Number of blocks of 4 KiB in the writes.
+    /// Number of blocks of 4 KiB that tasks requested to write since the device was opened, failed writes included.
     pub blocks_written: u64,
-    /// Number of flushes that were sent to the device. A flush with nothing to write is skipped and not counted.
+    /// Number of flushes since the device was opened, failed ones included. A flush with nothing to write is skipped
+    /// and not counted.
     pub flushes: u64,
-    /// Number of zone resets.
+    /// Number of zone resets that tasks requested since the device was opened, failed ones included.
     pub resets: u64,
-    /// Number of reads, writes, flushes and resets that the device failed.
+    /// Number of reads, writes, flushes and resets that the device failed since it was opened. Requests of blocks that
+    /// are not on the device do not count.
     pub failures: u64,
 }
 
 impl Traffic {
-    /// Returns the sum of both, count by count.
+    /// Returns the sum of both counts of operations, field by field.
     pub fn and(&self, other: &Traffic) -> Traffic {
         Traffic {
             reads: self.reads + other.reads,
@@ -336,7 +346,8 @@ impl Device {
         self.0.geometry
     }
 
-    /// Sets the limits of the device's queue. They also hold for operations that already wait.
+    /// Sets the limits of the device's queue: number of operations at the device, deadline of writes, and size of
+    /// merged writes. They also hold for operations that already wait.
     pub fn set_queue_limits(&self, limits: QueueLimits) {
         self.0.queue.borrow_mut().set_limits(limits);
         self.0.begin_what_may(self.0.executor.now_ns());
@@ -357,7 +368,8 @@ impl Device {
         &self.0.executor
     }
 
-    /// Returns the block after the end of the last read or write; 0 before the first one.
+    /// Returns the number of the block after the end of the last read or write, counted from the start of the device; 0
+    /// before the first read or write.
     pub fn head_position(&self) -> u64 {
         self.0.backend.borrow().head_position()
     }
@@ -370,6 +382,9 @@ impl Device {
 
     /// Looks for other users and existing contents of the device. The contents found are kept for
     /// [`Device::former_contents`], since a later format of the device erases them.
+    ///
+    /// # Errors
+    /// The device could not be examined.
     pub fn survey(&self) -> std::io::Result<Survey> {
         let survey = self.0.backend.borrow_mut().survey(self.name())?;
         self.0.former_contents.replace(survey.contents.clone());
@@ -411,7 +426,7 @@ impl Device {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Reads `blocks` blocks of 4 KiB, from block `block` on.
+    /// Reads `blocks` blocks of 4 KiB, from block `block` of the device on, and returns their bytes.
     ///
     /// # Errors
     /// `blocks` is 0, the blocks are not all on the device, or the device failed the read.
@@ -481,7 +496,7 @@ impl Device {
         self.perform(Operation::Finish(zone)).await.map(drop)
     }
 
-    /// Returns the states of all zones, in the order of their numbers; none for a device without zones.
+    /// Returns the states of all zones, in the order of their numbers; an empty list for a device without zones.
     ///
     /// # Errors
     /// The device failed the report.

@@ -277,7 +277,7 @@ impl Model {
     }
 
     /// Starts to record snapshots. After every write, flush, reset and finish of any of `devices`, a snapshot of each
-    /// of `devices` is taken, in their order.
+    /// of `devices` is taken, in their order. An earlier recording on these devices ends.
     pub fn keep_snapshots(devices: &[Model]) {
         let recorder = Rc::new(Recorder { devices: devices.to_vec(), taken: RefCell::default() });
         devices.iter().for_each(|device| device.state.borrow_mut().recorder = Some(recorder.clone()));
@@ -322,8 +322,8 @@ impl Model {
         self.state.borrow().events
     }
 
-    /// Returns the number of operations so far that broke the rules of the device: writes off the write pointer or over
-    /// the limit of active zones, and reads of destroyed blocks.
+    /// Returns the number of operations so far that broke the rules of the device, such as writes off the write pointer
+    /// or over the limit of active zones, and reads of destroyed blocks.
     pub fn broken_rules(&self) -> u64 {
         self.state.borrow().broken
     }

@@ -32,8 +32,10 @@ pub struct QueueLimits {
     /// Largest number of operations at the device at a time; 0 counts as 1.
     pub depth: usize,
     /// Nanoseconds of waiting after which the oldest operation other than a read, usually a write, goes before reads.
+    /// Between two such overdue operations, one waiting read goes.
     pub deadline_ns: u64,
-    /// Largest size of a write that is merged from several, in blocks of 4 KiB. A single write may be larger.
+    /// Largest size of a write that is merged from several, in blocks of 4 KiB; with 0 or 1 no writes are merged. A
+    /// single write may be larger.
     pub gather_blocks: u64,
 }
 
@@ -107,13 +109,14 @@ impl Queue {
         Queue { limits: QueueLimits::default(), zone_blocks, waiting, at_device, was_overdue: false }
     }
 
-    /// Sets the limits. They also hold for operations that already wait.
+    /// Sets the limits of the queue: depth, deadline and size of merged writes. They also hold for operations that
+    /// already wait.
     pub fn set_limits(&mut self, limits: QueueLimits) {
         self.limits = limits;
     }
 
-    /// Adds an operation at the end of the queue. `number` identifies the operation; `now_ns` is the time from which
-    /// its deadline counts.
+    /// Adds an operation at the end of the queue. `number` identifies the operation and must be new; `now_ns` is the
+    /// time in nanoseconds from which its deadline counts.
     pub fn push(&mut self, now_ns: u64, number: u64, operation: Operation) {
         let blocks = self.blocks_of(&operation);
         self.waiting.push_back(Waiting { number, operation, since_ns: now_ns, blocks });
@@ -138,9 +141,9 @@ impl Queue {
         self.waiting.iter().any(Waiting::is_write)
     }
 
-    /// Takes the next operation for the device from the waiting ones, and returns it with its number. A write may
-    /// contain later writes that continue where it ends. Returns `None` if the device has as many operations as
-    /// allowed, or if no operation may go now.
+    /// Takes the next operation for the device from the waiting ones, and returns it with its number. A read goes
+    /// first, unless another operation is overdue at the time `now_ns`. A write may contain later writes that continue
+    /// where it ends. Returns `None` if the device has as many operations as allowed, or if no operation may go now.
     ///
     /// `has_space` says whether the host's disk has free space. Without space, writes wait, and so do the operations
     /// other than reads that arrived after them.

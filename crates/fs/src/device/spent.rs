@@ -20,11 +20,12 @@ const CAUSES: usize = Cause::ALL.len();
 /// Device time and blocks used for one cause, or for all causes together.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Spent {
-    /// Nanoseconds of device time charged to the cause.
+    /// Time in nanoseconds for which the device was busy with operations of the cause. Each moment counts for one
+    /// operation only, the one that is answered next. A merged write, and a flush, are divided among the causes.
     pub busy_ns: u64,
-    /// Number of blocks of 4 KiB that reads requested.
+    /// Number of blocks of 4 KiB that tasks requested to read for the cause, failed reads included.
     pub blocks_read: u64,
-    /// Number of blocks of 4 KiB that writes requested.
+    /// Number of blocks of 4 KiB that tasks requested to write for the cause, failed writes included.
     pub blocks_written: u64,
 }
 
@@ -61,12 +62,13 @@ impl ByCause {
         self.0.iter().fold(Spent::default(), |sum, one| sum.and(*one))
     }
 
-    /// Returns the sum of both, cause by cause.
+    /// Returns the sum of both device times and numbers of blocks, cause by cause.
     pub fn and(&self, other: &ByCause) -> ByCause {
         ByCause(std::array::from_fn(|cause| self.0[cause].and(other.0[cause])))
     }
 
-    /// Returns the use since the earlier state `before` of the same counters: the difference, cause by cause.
+    /// Returns the device time and blocks used since the earlier state `before` of the same device: the difference,
+    /// cause by cause.
     pub fn since(&self, before: &ByCause) -> ByCause {
         ByCause(std::array::from_fn(|cause| self.0[cause].since(before.0[cause])))
     }

@@ -49,8 +49,8 @@ pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// Source of events in time, for example a device that answers operations.
 pub trait Source {
-    /// Returns the time in nanoseconds of the source's next event; `None` if it expects none. A time of at most
-    /// `now_ns` means that the event is due.
+    /// Returns the time of the source's next event, in nanoseconds since the start of the executor; `None` if the
+    /// source expects none. A time of at most `now_ns` means that the event is due.
     fn next_event_ns(&self, now_ns: u64) -> Option<u64>;
 
     /// Delivers the events that are due at `now_ns`: wakes the tasks that wait for them. Does nothing if none is due.
@@ -150,7 +150,8 @@ impl Executor {
         self.sleep_until(self.now_ns().saturating_add(ns))
     }
 
-    /// Returns a future that is ready when the executor's time has reached `ns`, in nanoseconds since its start.
+    /// Returns a future that is ready when the executor's time has reached `ns`, in nanoseconds since its start; at
+    /// once if that time has passed.
     pub fn sleep_until(&self, ns: u64) -> Sleep {
         Sleep { executor: self.clone(), until_ns: ns, number: None }
     }
@@ -258,8 +259,9 @@ impl Executor {
         }
     }
 
-    /// Like [`Executor::run`], but returns `None` if `task` is not done after `polls` polls of all tasks together. A
-    /// test finds so tasks that wake each other forever, without the passing of time.
+    /// Runs the executor until `task` is done, and returns the result of `task`. Returns `None` if `task` is not done
+    /// after `polls` polls of all tasks together. A test finds so tasks that wake each other forever, without the
+    /// passing of time.
     ///
     /// # Errors
     /// [`Stalled`] if `task` is not done and no task can ever continue.
@@ -335,7 +337,8 @@ impl Executor {
         }
     }
 
-    /// Returns the time in nanoseconds of the earliest timer or event of a source; `None` if there is none.
+    /// Returns the time of the earliest timer or event of a source, in nanoseconds since the start of the executor;
+    /// `None` if there is none. The time may have passed already.
     pub fn next_event_ns(&self) -> Option<u64> {
         let now_ns = self.now_ns();
         let timer = self.0.timers.borrow().first_key_value().map(|((at, _), _)| *at);
@@ -345,7 +348,8 @@ impl Executor {
     }
 }
 
-/// Future of [`Executor::sleep`] and [`Executor::sleep_until`].
+/// Future of [`Executor::sleep`] and [`Executor::sleep_until`]: waits until the executor's time has reached a given
+/// time.
 pub struct Sleep {
     executor: Executor,
     until_ns: u64,

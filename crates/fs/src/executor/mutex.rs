@@ -132,7 +132,7 @@ impl Signal {
         waiting.into_values().for_each(Waker::wake);
     }
 
-    /// Returns the number of times that the event has occurred.
+    /// Returns the number of times that the event has occurred since it was created.
     pub fn times(&self) -> u64 {
         self.0.times.get()
     }

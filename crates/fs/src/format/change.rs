@@ -18,9 +18,9 @@ pub const GENERATIONS_END: u64 = 1 << 32;
 pub struct Attributes {
     /// File type and permissions, in the encoding of `st_mode`.
     pub mode: u32,
-    /// User ID of the owner.
+    /// User ID of the owner of the file.
     pub uid: u32,
-    /// ID of the owning group.
+    /// ID of the group that owns the file.
     pub gid: u32,
     /// Number of hard links. A file has one for each of its names. A directory has 2, plus the number of its
     /// subdirectories.
@@ -44,17 +44,17 @@ pub struct Attributes {
 /// Extent: consecutive blocks of 4 KiB of a file that are stored in consecutive blocks of the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// First block, counted from 0 within the file.
+    /// First block of the extent, of 4 KiB, counted from 0 within the file.
     pub at: u32,
-    /// Number of blocks of the extent.
+    /// Number of blocks of 4 KiB of the extent.
     pub blocks: u32,
-    /// First block on the data device, counted from its start. In [`Change::Hot`] it is counted from the start of the
-    /// hot zone.
+    /// First block of the extent on the data device, counted from its start. In [`Change::Hot`] it is counted from the
+    /// start of the hot zone.
     pub start: u64,
 }
 
 impl Extent {
-    /// Returns the first block of the file after the extent.
+    /// Returns the first block of the file after the extent, counted from 0 within the file.
     pub fn end(&self) -> u64 {
         u64::from(self.at) + u64::from(self.blocks)
     }
@@ -83,9 +83,10 @@ pub struct GroupLayout {
     /// Sequence of the group: a number that grows with each group that is opened. No two groups ever have equal
     /// sequences.
     pub sequence: u64,
-    /// Number of zones with data: the first `width` of `members`.
+    /// Number of zones of the stripe group with data: the first `width` of `members`. The other members hold parity.
     pub width: u8,
-    /// Zones of the columns with data and parity, each on a different drive.
+    /// Zones of the stripe group, each on a different drive: first `width` zones with data in the order of their
+    /// columns, then the zones with parity.
     pub members: Vec<ZoneOf>,
 }
 
@@ -259,34 +260,37 @@ pub enum Change {
     },
 }
 
-/// Encoded size of [`Change::Node`] in bytes, with its tag and inode number.
+/// Encoded size in bytes of [`Change::Node`], which sets all attributes of a file: tag, inode number and attributes.
 pub const NODE_BYTES: u64 = 65;
-/// Encoded size in bytes of [`Change::Group`] without its zones.
+/// Encoded size in bytes of [`Change::Group`], which opens a stripe group, with its tag and without its zones.
 pub const GROUP_BYTES: u64 = 18;
 /// Encoded size in bytes of one zone in [`Change::Group`].
 pub const GROUP_ZONE_BYTES: u64 = 5;
-/// Encoded size of [`Change::Drive`], in bytes.
+/// Encoded size in bytes of [`Change::Drive`], which adds or removes a drive of an array, with its tag.
 pub const DRIVE_BYTES: u64 = 19;
-/// Encoded size of [`Change::Sequence`], in bytes.
+/// Encoded size in bytes of [`Change::Sequence`], the bound of the sequences of records, with its tag.
 pub const SEQUENCE_BYTES: u64 = 9;
-/// Encoded size of [`Change::Generations`], in bytes.
+/// Encoded size in bytes of [`Change::Generations`], the bound of the generations of files, with its tag.
 pub const GENERATIONS_BYTES: u64 = 9;
-/// Encoded size of [`Change::HotPart`], in bytes.
+/// Encoded size in bytes of [`Change::HotPart`], which assigns a part of the hot zone to a drive, with its tag.
 pub const HOT_PART_BYTES: u64 = 12;
-/// Encoded size in bytes of [`Change::Rows`] without its pairs.
+/// Encoded size in bytes of [`Change::Rows`], the numbers of rows written in stripe groups, with its tag and without
+/// its pairs.
 pub const ROWS_BYTES: u64 = 5;
-/// Encoded size in bytes of one pair in [`Change::Rows`].
+/// Encoded size in bytes of one pair in [`Change::Rows`]: a stripe group and its number of rows written.
 pub const ROWS_GROUP_BYTES: u64 = 8;
-/// Encoded size in bytes of [`Change::Entry`] without its name.
+/// Encoded size in bytes of [`Change::Entry`], which adds a name to a directory, with its tag and without the bytes of
+/// the name.
 pub const ENTRY_BYTES: u64 = 21;
 /// Encoded size in bytes of one [`Extent`] in a change.
 pub const EXTENT_BYTES: u64 = 16;
 /// Upper bound, in bytes, of the encoded size of [`Change::Extents`] and [`Change::Hot`] without their extents. It also
 /// holds for [`Change::Target`] without the path, and for [`Change::Attribute`] without name and value.
 pub const LIST_BYTES: u64 = 13;
-/// Encoded size in bytes of one pair in [`Change::Heat`].
+/// Encoded size in bytes of one pair in [`Change::Heat`]: an inode and its heat.
 pub const HEAT_BYTES: u64 = 8;
-/// Encoded size in bytes of [`Change::Stretch`] or [`Change::Preallocated`] without the extents.
+/// Encoded size in bytes of [`Change::Stretch`] or [`Change::Preallocated`], which set the blocks of a range of a file,
+/// with tag and without the extents.
 pub const STRETCH_BYTES: u64 = 17;
 
 #[cfg(test)]

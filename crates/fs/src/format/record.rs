@@ -61,15 +61,15 @@ pub struct FileRecord {
     pub uid: u32,
     /// ID of the owning group.
     pub gid: u32,
-    /// Size of the file in bytes.
+    /// Size of the file in bytes when the record was written.
     pub size: u64,
     /// Time of the last change of the contents, in nanoseconds since 1970.
     pub modified_ns: i64,
     /// Whether all blocks of the file were written with this sequence. If so, blocks with older sequences do not belong
     /// to the file.
     pub is_whole: bool,
-    /// Runs of blocks of the file, without its holes: first block and number of blocks of each. `None` if there are
-    /// more than [`RANGES_MAX`] runs.
+    /// Runs of blocks of 4 KiB of the file, without its holes: first block within the file and number of blocks of
+    /// each. `None` if there are more than [`RANGES_MAX`] (16) runs.
     pub ranges: Option<Vec<(u32, u32)>>,
 }
 
@@ -198,9 +198,9 @@ fn get_name(from: &mut Decoder<'_>) -> Result<Box<[u8]>, Malformed> {
 pub struct Piece {
     /// Record of the file that the blocks belong to.
     pub file: Rc<FileRecord>,
-    /// First block, counted from 0 within the file.
+    /// First block of the piece, of 4 KiB, counted from 0 within the file.
     pub at: u32,
-    /// Number of blocks of the piece.
+    /// Number of blocks of 4 KiB of the piece. They are consecutive in the file and in the stripe group.
     pub blocks: u32,
 }
 
@@ -212,13 +212,13 @@ pub fn run_bytes(blocks: u32) -> usize {
 /// Entry of a unit for a run of consecutive blocks of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunRecord {
-    /// Index of the file among the files of the same unit.
+    /// Index of the file, counted from 0, among the file records of the unit that contains this entry.
     pub file: u16,
-    /// First block, counted from 0 within the file.
+    /// First block of the run, of 4 KiB, counted from 0 within the file.
     pub at: u32,
-    /// Data block of the stripe group that holds the first block, counted from 0 within the group.
+    /// Data block of the stripe group that holds the first block of the run, counted from 0 within the group.
     pub place: u32,
-    /// Checksums (CRC-32C) of the blocks, one each. Their number is the number of blocks.
+    /// Checksums (CRC-32C) of the blocks of the run, one each, in order. Their number is the number of blocks.
     pub sums: Vec<u32>,
 }
 
@@ -311,11 +311,11 @@ pub fn bytes_of(pieces: &[Piece]) -> usize {
 /// Unit of records that was read from a drive and decoded.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Unit {
-    /// Directories that the unit describes.
+    /// Records of the directories that the unit describes, in the order in which they were added.
     pub directories: Vec<DirectoryRecord>,
-    /// Files that the unit describes.
+    /// Records of the files that the unit describes. The entries in `runs` name a file by its index here.
     pub files: Vec<FileRecord>,
-    /// Runs of blocks of the files in `files`.
+    /// Runs of blocks of the files in `files`: blocks of each file, their places in the stripe group, and checksums.
     pub runs: Vec<RunRecord>,
 }
 

@@ -43,7 +43,7 @@ pub enum Role {
 /// A device of a file system, as the superblocks list it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Member {
-    /// UUID of the device.
+    /// UUID of the device, as its superblock states it.
     pub uuid: Uuid,
     /// Purpose of the device: data, metadata, both, or spare.
     pub role: Role,
@@ -55,15 +55,18 @@ pub struct Member {
 /// blocks of 4 KiB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// Blocks of the device that form the metadata area.
+    /// Blocks of 4 KiB of the device that form the metadata area.
     pub place: Place,
-    /// Table with a checksum of each block of data and of the hot zone.
+    /// Table with a checksum of each block of data and of the hot zone: its first block in the metadata area, and its
+    /// number of blocks of 4 KiB.
     pub checksums: (u64, u64),
-    /// Log of changes: a ring of blocks.
+    /// Log of changes, a ring of blocks: its first block in the metadata area, and its number of blocks of 4 KiB.
     pub log: (u64, u64),
-    /// Slots of the two checkpoints, of equal size.
+    /// Slots of the two checkpoints, of equal size: for each, its first block in the metadata area, and its number of
+    /// blocks of 4 KiB.
     pub checkpoints: [(u64, u64); 2],
-    /// Hot zone in the metadata area; 0 blocks if there is none, or if it is on drives of the array.
+    /// Hot zone in the metadata area: its first block there, and its number of blocks of 4 KiB. That number is 0 if
+    /// there is no hot zone, or if it is on drives of the array.
     pub hot: (u64, u64),
 }
 
@@ -74,14 +77,15 @@ pub struct Layout {
 /// without it. If two copies were each written without the other, each has a generation that the other does not know.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Standing {
-    /// Generation of the copy of the metadata that contains this superblock.
+    /// Generation of the copy of the metadata that contains this superblock. It grows with each writable mount, and
+    /// with each change of the set of copies that are up to date.
     pub generation: u64,
     /// Earliest generation since which only superblocks were written, so that copies of this and of later generations
     /// are equally valid. It is below `generation` only while a mount begins: a power failure then leaves copies of
     /// several generations.
     pub since: u64,
-    /// For each device with metadata, in the order of [`Superblock::metadata_members`], the last generation in which
-    /// the device is known to have been up to date.
+    /// For each device with a copy of the metadata, in the order of the superblock's members, the last generation in
+    /// which the device is known to have been up to date.
     pub known: Vec<u64>,
 }
 
@@ -138,9 +142,11 @@ impl Standing {
 /// or a block is damaged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct Witness {
-    /// Number of the newest checkpoint, which was durable.
+    /// Number of the newest checkpoint that was durable when the superblock was written. Each checkpoint has a higher
+    /// number than those before.
     pub checkpoint: u64,
-    /// Number of the first frame of the log that need not have been durable: all frames before it were.
+    /// Number of the first frame of the log that need not have been durable when the superblock was written: all frames
+    /// before it were. A frame is the changes that one write appended to the log.
     pub frame: u64,
     /// Whether the file system was unmounted cleanly and not mounted for writing since. If so, no write was in flight
     /// when the device was last used.
@@ -169,7 +175,8 @@ pub struct Superblock {
     pub shape: Option<Shape>,
     /// State of the copies of the metadata: which of them are up to date.
     pub standing: Standing,
-    /// Extent that the log and the checkpoints have at least.
+    /// Newest checkpoint and frames of the log that were durable when the superblock was written. If a mount finds
+    /// less, a write was lost or a block is damaged.
     pub witness: Witness,
     /// Number of times that the superblocks were written. Each time the second block of all copies is written first,
     /// and the first block when that is durable. So two valid superblocks of a device differ by at most one.
@@ -178,7 +185,7 @@ pub struct Superblock {
     /// are none.
     pub hot_parts: Vec<HotPart>,
     /// For a drive that replaced another one: the index in `hot_parts` of the part that this drive took over, if it has
-    /// space for that part.
+    /// space for that part. `None` for other drives.
     pub taken_part: Option<u8>,
     /// Version of the format in which the superblock was read. Superblocks are always written in [`FORMAT`].
     pub format: u32,
@@ -196,9 +203,9 @@ impl Superblock {
         self.layout.hot.1 + self.hot_parts.iter().map(|part| part.blocks).sum::<u64>()
     }
 
-    /// Returns the first zone of a drive that stripe groups use, for zones of `zone_blocks` blocks. The zones before it
-    /// hold the superblock, the metadata or a part of the hot zone. `number` is the index of the drive in
-    /// [`Superblock::data_members`].
+    /// Returns the number of the first zone of a drive that stripe groups use, for zones of `zone_blocks` blocks. The
+    /// zones before it hold the superblock, the metadata or a part of the hot zone. `number` is the number of the drive
+    /// in the array, counted from 0; for an unknown number the result is 1.
     pub fn first_zone(&self, number: usize, zone_blocks: u64) -> u32 {
         let member = self.data_members().get(number).map(|&member| self.members[member]);
         let part = self.hot_parts.iter().find(|part| usize::from(part.drive) == number);
@@ -211,8 +218,9 @@ impl Superblock {
         }
     }
 
-    /// Like [`Superblock::first_zone`], for the drive that holds this superblock. That drive may have joined the array
-    /// later, with the part [`Superblock::taken_part`] of the hot zone.
+    /// Returns the first zone that stripe groups use on the drive that holds this superblock, for zones of
+    /// `zone_blocks` blocks. The zones before it hold the superblock, the metadata or a part of the hot zone, also one
+    /// that was taken over from a replaced drive.
     pub fn own_first_zone(&self, zone_blocks: u64) -> u32 {
         match self.taken_part.map(|part| self.hot_parts[usize::from(part)]) {
             Some(part) => part.first_zone_behind(zone_blocks),

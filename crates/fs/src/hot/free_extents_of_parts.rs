@@ -18,7 +18,8 @@ pub struct FreeExtentsOfParts {
 }
 
 impl FreeExtentsOfParts {
-    /// Returns one part for each entry of `blocks`, the number of its blocks. All blocks are free and all parts open.
+    /// Returns an allocator with one part for each entry of `blocks`, the number of its blocks. All blocks are free and
+    /// all parts open.
     pub fn new(blocks: &[u64]) -> FreeExtentsOfParts {
         let mut first = 0;
         let part = |blocks: &u64| {

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 use crate::format::change::Inode;
 
-/// Heat that one counted read adds to a file, before decay.
+/// Heat that one counted read adds to a file, 2²⁰, before it decays with time.
 pub const ACCESS: u64 = 1 << 20;
-/// Heat that one counted read adds, in the coarser units that a checkpoint stores.
+/// Heat that one counted read adds to a file, 256, in the coarser units that a checkpoint stores.
 pub const ACCESS_UNITS: u32 = 256;
 const UNIT: u64 = ACCESS / ACCESS_UNITS as u64;
 
@@ -33,8 +33,8 @@ pub struct Heat {
 }
 
 impl Heat {
-    /// Returns an empty table for at most `files_max` files, whose heat halves every `half_ns` nanoseconds. Both are at
-    /// least 1.
+    /// Returns an empty table for at most `files_max` files, whose heat halves every `half_ns` nanoseconds. For both, 0
+    /// counts as 1.
     pub fn new(files_max: usize, half_ns: u64) -> Heat {
         Heat { files_max: files_max.max(1), half_ns: half_ns.max(1), files: BTreeMap::new() }
     }
@@ -64,8 +64,8 @@ impl Heat {
         }
     }
 
-    /// Returns the `count` hottest files at time `now_ns` with their heat, the hottest first, in [`ACCESS_UNITS`] per
-    /// counted read. Files whose heat is less than one unit are left out.
+    /// Returns up to `count` of the hottest files at time `now_ns` with their heat, the hottest first. A counted read
+    /// adds 256 units ([`ACCESS_UNITS`]), which decay with time. Files whose heat is less than one unit are left out.
     pub fn hottest(&self, count: usize, now_ns: u64) -> Vec<(Inode, u32)> {
         let now = now_ns / self.half_ns;
         let units = |warmth: &Warmth| u32::try_from(Heat::decayed(warmth, now) / UNIT).unwrap_or(u32::MAX);

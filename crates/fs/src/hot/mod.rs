@@ -125,33 +125,38 @@ impl Keeping {
 /// [`Bounds::piece_blocks`](crate::core::Bounds::piece_blocks) blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
-    /// Number of pieces of files that were read from the zone, from a copy or from a file stored only there.
+    /// Number of pieces of files that were read from the hot zone since the mount, from a copy or from a file stored
+    /// only there. A read counts once for each piece of at most `Bounds::piece_blocks` blocks.
     pub hits: u64,
-    /// Number of pieces of files that were read and are not in the zone.
+    /// Number of pieces of files that were read since the mount and are not in the hot zone. A read counts once for
+    /// each piece of at most `Bounds::piece_blocks` blocks.
     pub misses: u64,
-    /// Number of times that a file came into the zone: copied or moved there, or written only there.
+    /// Number of times since the mount that a file came into the hot zone: copied or moved there, or written only
+    /// there.
     pub came_in: u64,
-    /// Number of times that a file left the zone, for any reason: evicted, changed, removed or damaged.
+    /// Number of times since the mount that a file left the hot zone, for any reason: evicted, changed, removed or
+    /// damaged.
     pub went_out: u64,
-    /// Number of times that a read found damage on some device of the zone: once for each piece of a copy, and once for
-    /// each block of a file stored only in the zone.
+    /// Number of times since the mount that a read found damage on some device of the hot zone: once for each piece of
+    /// a copy, and once for each block of a file stored only in the zone.
     pub damaged: u64,
 }
 
 /// Status of the hot zone.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct HotStatus {
-    /// Number of blocks of 4 KiB in the zone; 0 if there is no zone.
+    /// Number of blocks of 4 KiB in the hot zone, used and free ones; 0 if there is no zone.
     pub blocks: u64,
-    /// Number of blocks of the zone that are not free: they hold files, are being written, or are about to be freed.
+    /// Number of blocks of 4 KiB of the hot zone that are not free: they hold files, are being written, or are about to
+    /// be freed.
     pub used: u64,
-    /// Number of files in the zone: files with a copy there, and files stored only there.
+    /// Number of files in the hot zone: files with a copy there, and files stored only there.
     pub files: u64,
-    /// Number of files that are stored only in the zone, without blocks in the store.
+    /// Number of files that are stored only in the hot zone, without blocks in the store.
     pub alone_files: u64,
-    /// Number of blocks of 4 KiB in the zone that are stored nowhere else.
+    /// Number of blocks of 4 KiB in the hot zone that belong to files stored only there.
     pub alone_blocks: u64,
-    /// Counts of events in the zone since the mount.
+    /// Counts since the mount of reads from the hot zone and past it, of files that came and left, and of damage found.
     pub counters: Counters,
 }
 
@@ -161,7 +166,7 @@ pub struct Limits {
     /// Maximum number of files with known heat; also of files that wait for promotion, and of files whose hint changed.
     /// Each has this limit.
     pub files: usize,
-    /// Half-life of heat, in nanoseconds.
+    /// Half-life of heat, in nanoseconds: the heat of a file, a count of its reads, halves with each such interval.
     pub half_ns: u64,
     /// Maximum number of blocks of 4 KiB of a small file. A small file is promoted as soon as it is written, if free
     /// blocks suffice.
@@ -186,10 +191,10 @@ pub enum Verdict {
     Fits,
     /// The file is promoted into one part once the files `colder` are evicted and their blocks are free.
     Push {
-        /// Number of the part, counted from 0.
+        /// Number of the part of the hot zone into which the file goes, counted from 0.
         part: usize,
-        /// Files to evict from the part, the coldest first. Empty if blocks of earlier evictions suffice once they are
-        /// free.
+        /// Files to evict from the part, those with the least heat per block first. Empty if blocks of earlier
+        /// evictions suffice once they are free.
         colder: Vec<Inode>,
     },
     /// The file is not promoted.
@@ -207,9 +212,11 @@ pub struct HotZone {
     copying: BTreeSet<Inode>,
     /// Whether all files in the zone must be judged again.
     is_reviewed: bool,
-    /// Number of blocks of files that are stored only in the zone. The owner of the zone keeps this number.
+    /// Number of blocks of 4 KiB of files that are stored only in the hot zone. The owner of the [`HotZone`] updates
+    /// this number.
     pub alone_blocks: u64,
-    /// Counts of events since the mount. The owner of the zone keeps them.
+    /// Counts since the mount of reads from the hot zone and past it, of files that came and left, and of damage found.
+    /// The owner of the [`HotZone`] updates them.
     pub counters: Counters,
 }
 
@@ -244,7 +251,7 @@ impl HotZone {
     }
 
     /// Returns the number, counted from 0, of the part that holds block `block`. Blocks are numbered through all parts.
-    /// For a block behind the end of the zone it is the last part.
+    /// For a block behind the end of the zone it is the last part; without parts it is 0.
     pub fn part_of(&self, block: u64) -> usize {
         self.rooms.part_of(block)
     }
@@ -272,7 +279,8 @@ impl HotZone {
         self.rooms.used(None)
     }
 
-    /// Returns the number of blocks in part `number` that are not free; 0 if there is no such part.
+    /// Returns the number of blocks of 4 KiB in part `number`, counted from 0, that are not free; 0 if there is no such
+    /// part.
     pub fn used_in(&self, number: usize) -> u64 {
         self.rooms.used(Some(number))
     }
@@ -281,7 +289,8 @@ impl HotZone {
     /// The extent's `start` is a block of the zone.
     ///
     /// # Errors
-    /// The blocks are not all in one part, or one of them is used already. The text is a message for the user.
+    /// The extent is empty, its blocks are not all in one part, or one of them is used already. The text is a message
+    /// for the user.
     pub fn claim(&mut self, extent: &Extent) -> Result<(), String> {
         self.rooms.claim(BlockRun { start: extent.start, blocks: u64::from(extent.blocks) })
     }
@@ -306,14 +315,14 @@ impl HotZone {
         self.heat.touch(inode, (first, end), now_ns);
     }
 
-    /// Returns the `count` hottest files at time `now_ns` with their heat, the hottest first, in [`ACCESS_UNITS`] per
-    /// access. Files without heat are left out.
+    /// Returns up to `count` of the hottest files at time `now_ns` with their heat, the hottest first. A counted read
+    /// adds 256 units ([`ACCESS_UNITS`]), which decay with time. Files with less than one unit are left out.
     pub fn hottest(&self, count: usize, now_ns: u64) -> Vec<(Inode, u32)> {
         self.heat.hottest(count.min(self.limits.files), now_ns)
     }
 
-    /// Sets the heat of a file at time `now_ns` to `units`, a value of [`HotZone::hottest`] that a checkpoint stored.
-    /// Does nothing if the heat of as many files as possible is known already.
+    /// Sets the heat of a file at time `now_ns` to `units`, a value of [`HotZone::hottest`] that a checkpoint stored:
+    /// 256 for each counted read. Does nothing if the heat of as many files as possible is known already.
     pub fn warm(&mut self, inode: Inode, units: u32, now_ns: u64) {
         self.heat.warm(inode, units, now_ns);
     }
@@ -386,8 +395,8 @@ impl HotZone {
         self.copying.remove(&inode);
     }
 
-    /// Ends the copy of file `inode` to the zone. Returns whether the copy is valid, that is, was not cancelled since
-    /// [`HotZone::begin_copy`].
+    /// Ends the copy of file `inode` to the zone. Returns whether the copy is valid: it was begun with
+    /// [`HotZone::begin_copy`] and not cancelled since.
     pub fn end_copy(&mut self, inode: Inode) -> bool {
         self.copying.remove(&inode)
     }
@@ -402,7 +411,8 @@ impl HotZone {
     }
 
     /// Returns whether a file may be in the zone by its size and hint. It must not be empty, nor have [`Hint::Never`].
-    /// It must be at most a quarter of the largest open part, or a small file that fits into that part.
+    /// It must be at most a quarter of the largest open part, or a small file ([`Limits::small_blocks`]) that fits into
+    /// that part. Returns false if no part is open.
     pub fn may_hold(&self, of: &Candidate) -> bool {
         let largest = self.rooms.largest();
         let most = (largest / SHARE).max(self.limits.small_blocks).min(largest);
@@ -413,10 +423,10 @@ impl HotZone {
     /// file is promoted that is small, has [`Hint::Always`], or has a heat of at least two accesses. Otherwise only a
     /// file of the latter two kinds is promoted, in place of files that are colder per block.
     ///
-    /// `leaving` is, by part, the number of blocks of evicted files that will be free soon and are not promised to
-    /// another file. `inside` returns the files in the zone, each with its part; it is called only if some of them may
-    /// have to be evicted. To make evictions rare, more of the coldest files are evicted than necessary, up to 1/32 of
-    /// the part.
+    /// `leaving` has one entry for each part: the number of blocks of evicted files that will be free soon and are not
+    /// promised to another file. `inside` returns the files in the zone, each with its part; it is called only if some
+    /// of them may have to be evicted. To make evictions rare, more of the coldest files are evicted than necessary, up
+    /// to 1/32 of the part.
     pub fn judge(
         &self,
         of: &Candidate,

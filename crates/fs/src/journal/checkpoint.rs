@@ -22,8 +22,8 @@ use crate::journal::mirror::Mirror;
 const MAGIC: u32 = 0x6b68_6349; // "Ichk"
 const HEAD_BYTES: usize = 40;
 const HEADER: u32 = u32::MAX;
-/// Number of bytes of encoded changes, 256 KiB, from which on a chunk is written. Its last change may exceed that
-/// number.
+/// Number of bytes of encoded changes, 256 KiB, from which on a chunk of a checkpoint is written. Its last change may
+/// exceed that number.
 pub const CHUNK_BYTES: usize = 256 << 10;
 
 /// Contents of the header of a checkpoint.
@@ -31,9 +31,9 @@ pub const CHUNK_BYTES: usize = 256 << 10;
 pub struct Header {
     /// Number of the checkpoint. Each checkpoint has a number one higher than the one before it.
     pub number: u64,
-    /// Place of the first frame of the log that replay must read after the checkpoint was loaded.
+    /// Place in the log of the first group of records that replay must read after the checkpoint was loaded.
     pub place: LogPlace,
-    /// Number of chunks that follow the header.
+    /// Number of chunks, pieces of encoded changes of about 256 KiB, that follow the header.
     pub chunks: u32,
     /// Approximate number of files and directories in the checkpoint, for a display of progress.
     pub files: u64,
@@ -85,8 +85,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the remaining changes as the last chunk, if there are any, and sets the number of files for the header.
-    /// The chunks are durable only after a flush of the area.
+    /// Writes the remaining changes as the last chunk, if there are any. `files` is the number of files and directories
+    /// in the checkpoint, which the header gets. The chunks are durable only after a flush of the area.
     ///
     /// # Errors
     /// [`FsError::NoMetadataSpace`] if the slot is too small, or the error of the write.

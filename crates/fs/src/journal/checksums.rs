@@ -104,8 +104,9 @@ impl Checksums {
         blocks.div_ceil(PAGE_SUMS)
     }
 
-    /// Returns the table in `pages_on_medium` blocks of `area`, from block `first` on. At most `pages_max` pages are
-    /// cached in memory, but at least 1. Nothing is read yet.
+    /// Returns the table of checksums that is stored in `pages_on_medium` blocks of 4 KiB of `area`, from block `first`
+    /// on. Each block is a page of the table. At most `pages_max` pages are cached in memory; 0 counts as 1. Nothing is
+    /// read yet.
     pub fn new(area: Mirror, (first, pages_on_medium): (u64, u64), pages_max: usize) -> Checksums {
         let pages_max = pages_max.max(1);
         Checksums {
@@ -164,9 +165,15 @@ impl Checksums {
         self.set_within(BlockRun { start: block, blocks: sums.len() as u64 }, block, sums).await
     }
 
-    /// Like [`Checksums::set`]; `block` and the blocks behind it lie in `fresh`, a run that no file uses yet. A page
-    /// that `fresh` covers as a whole is not read, as its old checksums are undefined. So the caller must set all
-    /// checksums of `fresh`, in order, in one or several calls.
+    /// Sets the checksums of consecutive blocks of the data device, from block `block` on, in memory. The blocks lie in
+    /// `fresh`, a run that no file uses yet. A page of the table that `fresh` covers as a whole is not read, as its old
+    /// checksums are undefined. So the caller must set all checksums of `fresh`, in order, in one or several calls.
+    ///
+    /// # Errors
+    /// A page must be read and is unreadable or damaged on all copies, or an evicted page cannot be written.
+    ///
+    /// # Panics
+    /// A block is behind the end of the table.
     pub async fn set_within(&self, fresh: BlockRun, block: u64, sums: &[u32]) -> Result<(), FsError> {
         let (mut next, mut left) = (block, sums);
         while let Some((sum, rest)) = left.split_first() {
@@ -276,7 +283,8 @@ impl Checksums {
         })
     }
 
-    /// Writes all changed pages to all copies of the metadata. They are durable after a flush of the area.
+    /// Writes all changed pages of the table of checksums to all copies of the metadata. They are durable after a flush
+    /// of the area.
     ///
     /// # Errors
     /// A write fails on all copies. The page stays marked as changed.

@@ -40,12 +40,13 @@ pub struct Record {
     pub changes: Vec<Change>,
 }
 
-/// Place in the log: the block of the ring at which a frame begins, and the number of that frame.
+/// Place in the log: the block of the ring at which a frame, a group of records, begins, and the number of that frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogPlace {
-    /// Block at which the frame begins: a block of 4 KiB, counted from 0 at the start of the ring.
+    /// Block at which the frame begins: a block of 4 KiB, counted from 0 at the start of the ring of the log.
     pub block: u64,
-    /// Number of the frame: one more than that of the frame before it, for the whole life of the file system.
+    /// Number of the frame, a group of records that was written at once. It is one more than that of the frame before
+    /// it, for the whole life of the file system.
     pub frame: u64,
 }
 
@@ -79,19 +80,20 @@ pub struct Log {
     state: RefCell<State>,
     /// Lock of the commit in progress.
     lock: Mutex,
-    /// Signal that occurs when a frame became durable, or the log failed.
+    /// Signal that occurs when a frame, a group of records, became durable, or the log failed.
     pub committed: Signal,
-    /// Signal that occurs when a checkpoint is needed, because no more than a quarter of the ring is free or a frame
-    /// does not fit.
+    /// Signal that occurs when a checkpoint is needed, because no more than a quarter of the ring of the log is free,
+    /// or a group of records does not fit.
     pub is_short: Signal,
-    /// Signal that occurs when frames were freed, a checkpoint failed, or the log failed.
+    /// Signal that occurs when space of the log was freed after a checkpoint, a checkpoint failed, or the log failed.
     pub has_room: Signal,
     frames: Cell<u64>,
 }
 
 impl Log {
-    /// Returns the log in `blocks` blocks of `area`, from block `first` on. The next frame goes to `head`. Frames from
-    /// `tail` on are needed until [`Log::release`]; `tail` equals `head` if there are none. Nothing is read or written.
+    /// Returns the log of file system `uuid` in `blocks` blocks of 4 KiB of `area`, from block `first` on. The next
+    /// frame, a group of records, goes to `head`. Frames from `tail` on are needed until [`Log::release`]; `tail`
+    /// equals `head` if there are none. Nothing is read or written.
     pub fn new(area: Mirror, uuid: u128, (first, blocks): (u64, u64), tail: LogPlace, head: LogPlace) -> Log {
         let used = if head.frame == tail.frame { 0 } else { distance(tail.block, head.block, blocks) };
         let state = State {
@@ -158,19 +160,20 @@ impl Log {
         self.state.borrow().pending_bytes
     }
 
-    /// Returns the number of frames that became durable since this log was opened, that is, since the mount.
+    /// Returns the number of frames, groups of records written at once, that became durable since the mount.
     pub fn frames(&self) -> u64 {
         self.frames.get()
     }
 
-    /// Returns the place of the next frame to be written, provided it fits before the end of the ring; otherwise it
-    /// goes to block 0. A checkpoint that begins now records this place: replay continues there, and finds the records
-    /// that are pending now.
+    /// Returns the place of the next frame, or group of records, to be written. If the frame does not fit before the
+    /// end of the ring, it goes to block 0 instead. A checkpoint that begins now records this place: replay continues
+    /// there, and finds the records that are pending now.
     pub fn head(&self) -> LogPlace {
         self.state.borrow().head
     }
 
-    /// Returns the number of the next frame to be written. All frames with lower numbers are durable.
+    /// Returns the number of the next frame, or group of records, to be written. All frames with lower numbers are
+    /// durable.
     pub fn durable_frame(&self) -> u64 {
         self.head().frame
     }
@@ -235,8 +238,8 @@ impl Log {
         self.has_room.give();
     }
 
-    /// Frees the frames before `place`, and wakes the tasks that wait for room. The caller has made a checkpoint
-    /// durable that contains the changes of these frames.
+    /// Frees the space of the log before `place`, and wakes the tasks that wait for room. The caller has made a
+    /// checkpoint durable that contains the changes of the records there.
     pub fn release(&self, place: LogPlace) {
         let mut state = self.state.borrow_mut();
         state.tail = place.block;
@@ -269,11 +272,13 @@ impl Log {
         Ok(())
     }
 
-    /// Like [`Log::commit`], but called by a checkpoint, which cannot wait for itself.
+    /// Makes the records with numbers up to `record` durable, for a checkpoint. Unlike [`Log::commit`], does not wait
+    /// for a checkpoint if the ring has no room. `data` is flushed before every group of records is written. Returns at
+    /// once if the records are durable already.
     ///
     /// # Errors
-    /// [`FsError::NoMetadataSpace`] if the ring has no room for a frame; the remaining records stay pending. Otherwise
-    /// as for [`Log::commit`].
+    /// [`FsError::NoMetadataSpace`] if the ring has no room; the remaining records stay pending. Or a write or a flush
+    /// failed, now or earlier: the log has then failed for good ([`Log::check`]).
     pub async fn commit_for_checkpoint(&self, record: u64, data: &Data) -> Result<(), FsError> {
         if self.commit_what_fits(record, data).await? { Ok(()) } else { Err(FsError::NoMetadataSpace) }
     }
@@ -403,21 +408,21 @@ fn distance(tail: u64, head: u64, blocks: u64) -> u64 {
     if head > tail { head - tail } else { blocks - tail + head }
 }
 
-/// Result of [`replay`].
+/// Result of reading the log at a mount ([`replay`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Replayed {
-    /// Place behind the last frame that was read, where the next frame is to be written.
+    /// Place behind the last frame, or group of records, that was read. The next frame is to be written there.
     pub head: LogPlace,
-    /// Number of an intact frame that is later than the first missing or damaged one, or `None` if none was found. Each
-    /// frame is written only when the frame before it is durable. So a power cut did not tear the missing frame: it is
-    /// damaged, and all records from there on are lost.
+    /// Number of an intact frame, or group of records, that is later than the first missing or damaged one. `None` if
+    /// none was found. Each frame is written only when the frame before it is durable. So a power cut did not tear the
+    /// missing frame: it is damaged, and all records from there on are lost.
     pub behind_damage: Option<u64>,
 }
 
 /// Reads the frames of the log from `from` on, and passes each record to `see`, in the order in which the records were
 /// made. Ends at the first frame that no copy of `area` has intact. The log is the ring of `blocks` blocks of `area`
-/// from block `first` on. From that end on, up to `sought` blocks are searched for a later intact frame. Copies of
-/// `area` that lack a frame are overwritten with it, unless the area is read-only.
+/// from block `first` on, of file system `uuid`. Behind the last intact frame, up to `sought` blocks are searched for a
+/// later intact frame. Copies of `area` that lack a frame are overwritten with it, unless the area is read-only.
 ///
 /// # Errors
 /// An error of `see`, or a frame with a matching checksum whose records cannot be decoded.

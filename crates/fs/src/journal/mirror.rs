@@ -192,8 +192,8 @@ impl Mirror {
         copies.iter().any(|copy| copy.state.is_written() && copy.area.device().is(device))
     }
 
-    /// Returns the generation of the current copies. It grows at each mount for writing, and whenever the set of
-    /// current copies changes.
+    /// Returns the generation of the copies that are up to date: a number that grows at each mount for writing, and
+    /// whenever the set of these copies changes. A mount recognises outdated copies by it.
     pub fn generation(&self) -> u64 {
         self.0.superblock.borrow().standing.generation
     }
@@ -272,8 +272,8 @@ impl Mirror {
         join_all(reads).await
     }
 
-    /// Returns the first block from `block` on that may hold something other than zeros on a current or outdated copy,
-    /// or the end of the area.
+    /// Returns the first block, of 4 KiB, from `block` on that may hold something other than zeros on a current or
+    /// outdated copy. If there is none, the result is at or behind the end of the area.
     pub fn next_data(&self, block: u64) -> u64 {
         let copies = self.in_state(State::is_written);
         copies.iter().map(|(_, area)| area.next_data(block)).min().unwrap_or(block)
@@ -338,8 +338,9 @@ impl Mirror {
         whole
     }
 
-    /// Like [`Mirror::find_and_mend`], but calls `look` for all current copies. Those for which it returns `None` or
-    /// other bytes than for the first intact copy are overwritten with the bytes of that copy.
+    /// Calls `look` for all current copies; it returns whole blocks from block `block` on if they are intact there.
+    /// Returns the bytes of the first intact copy, or `None` if no copy has them. Copies for which `look` returns
+    /// `None` or other bytes are overwritten with the returned ones, unless the area is read-only.
     pub async fn mend_each(&self, block: u64, look: impl AsyncFn(&Area) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
         let found = self.look(look, |_| false).await;
         let whole = found.iter().find_map(|(_, bytes)| bytes.clone())?;
@@ -348,8 +349,8 @@ impl Mirror {
     }
 
     /// Calls `look` for all current copies; it returns whole blocks from block `block` on if they are intact there.
-    /// Returns the blocks with the largest `order`, or `None` if no copy has any. Copies with other blocks, or none,
-    /// are overwritten with the returned ones, unless the area is read-only.
+    /// Returns the blocks for which `order` returns the largest number, or `None` if no copy has any. Copies with other
+    /// blocks, or none, are overwritten with the returned ones, unless the area is read-only.
     pub async fn agree(
         &self,
         block: u64,
@@ -436,10 +437,11 @@ impl Mirror {
         self.0.has_files_to_flush.set(true);
     }
 
-    /// Flushes the area if [`Mirror::owe_flush`] was called since the last flush; otherwise does nothing.
+    /// Flushes all copies of the area if contents of files were written to the hot zone since the last flush
+    /// ([`Mirror::owe_flush`]); otherwise does nothing.
     ///
     /// # Errors
-    /// As for [`Mirror::flush`].
+    /// Every current copy fails to flush, or the superblocks cannot be written.
     pub async fn flush_files(&self) -> Result<(), DeviceFault> {
         if self.0.has_files_to_flush.get() && self.0.mistake.get() != Some(Mistake::FilesNotFlushed) {
             return self.flush().await;
@@ -616,19 +618,19 @@ impl Mirror {
         self.0.copies.borrow().iter().any(|copy| copy.slot == slot && copy.state == State::Current)
     }
 
-    /// Adds an outdated copy on `device`, which is to replace the copy in slot `slot`. From now on it gets all writes.
-    /// Once it is complete ([`Mirror::bring_up_to_date`]), `member` takes the place of the old device in the
-    /// superblock.
+    /// Adds an outdated copy on `device`, which is to replace the copy in slot `slot`, counted from 0. From now on the
+    /// new copy gets all writes, but is not read. Once it is complete ([`Mirror::bring_up_to_date`]), `member` takes
+    /// the place of the old device in the superblock.
     pub fn add(&self, slot: usize, member: Member, device: Device) {
         let area = Area::new(device, self.0.place).with_files_from(files_from(&self.0.superblock.borrow()));
         self.0.copies.borrow_mut().push(Copy { slot, area, state: State::Outdated, comes_as: Some(member) });
     }
 
     /// Copies all blocks of the area, except for the labels, to the outdated copies. These are then current, durably,
-    /// and the copies that they replace are not used any more. Calls `progress` before each piece with the number of
-    /// blocks copied and the number of all blocks; if it returns false, the copying ends. Returns the number of copies
-    /// that became current: 0 if `progress` ended it, or if no copy is outdated. Blocks that are unreadable on all
-    /// current copies become zeros.
+    /// and the copies that they replace are not used any more. Calls `progress` before each step, and at the end, with
+    /// the number of blocks copied and the number of all blocks; if it returns false before a step, the copying ends.
+    /// Returns the number of copies that became current: 0 if `progress` ended it, or if no outdated copy exists or is
+    /// left after failures. Blocks that are unreadable on all current copies become zeros.
     ///
     /// # Errors
     /// A flush fails on every current copy.

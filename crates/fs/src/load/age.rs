@@ -48,9 +48,9 @@ pub struct Age {
     /// Maximum of the blocks of all live files together, in blocks of 4 KiB. The ageing fills the file system to this
     /// size.
     pub fill_blocks: u64,
-    /// Number of operations to do: creates and deletes together.
+    /// Number of operations to do: creations and deletions of files together.
     pub operations: u64,
-    /// Seed of all random choices.
+    /// Seed of all random choices of the ageing: sizes, operations, and files to delete. Equal seeds give equal runs.
     pub seed: u64,
 }
 
@@ -66,7 +66,7 @@ pub enum Step {
     },
     /// Deletes a file that was created before.
     Delete {
-        /// Number of the file, from its creation.
+        /// Number of the file to delete: the number of files that were created before it.
         file: u64,
         /// Size of the file in blocks of 4 KiB.
         blocks: u64,
@@ -91,7 +91,8 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Returns the operations of the ageing with the parameters `asked`.
+    /// Returns the operations of the ageing with the parameters `asked`. Sizes larger than `asked.fill_blocks` are left
+    /// out.
     ///
     /// # Panics
     /// `asked.fill_blocks` is 0.
@@ -105,7 +106,7 @@ impl Steps {
     }
 
     /// Returns the number of operations done when, for the first time, the next file did not fit into the size to be
-    /// filled; `None` if that has not happened yet.
+    /// filled ([`Age::fill_blocks`]); `None` if that has not happened yet.
     pub fn steady_after(&self) -> Option<u64> {
         self.steady_after
     }
@@ -150,7 +151,7 @@ impl Iterator for Steps {
 /// Result of the ageing: counts of its operations, and the reason of its end.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Aged {
-    /// Number of creates and deletes that were done without an error.
+    /// Number of creations and deletions of files that were done without an error.
     pub operations: u64,
     /// Number of files that were created.
     pub creates: u64,
@@ -160,20 +161,21 @@ pub struct Aged {
     pub blocks_created: u64,
     /// Number of blocks of 4 KiB of all deleted files.
     pub blocks_deleted: u64,
-    /// Number of operations done when, for the first time, the next file did not fit into the size to be filled; `None`
-    /// if that did not happen.
+    /// Number of operations done when, for the first time, the next file did not fit into the size to be filled
+    /// ([`Age::fill_blocks`]); `None` if that did not happen.
     pub steady_after: Option<u64>,
     /// Number, counted from 0, of the operation that ran out of space, and with which the ageing ended; `None` if none
     /// did.
     pub full_at: Option<u64>,
-    /// Whether the `watch` function ended the ageing before all operations were done.
+    /// Whether the `watch` function returned false after an operation, and so ended the ageing.
     pub is_interrupted: bool,
     /// Duration of the ageing by the clock of the file system, in nanoseconds.
     pub elapsed_ns: u64,
 }
 
-/// Ages a file system by the operations of [`Steps`]. After each operation `watch` gets the number of operations done,
-/// and returns whether to continue. A lack of space ends the ageing and is no error.
+/// Ages a file system: creates and deletes files with the parameters `asked`, and returns counts of these operations.
+/// After each operation `watch` gets the number of operations done, and returns whether to continue. A lack of space
+/// ends the ageing and is no error.
 ///
 /// # Errors
 /// An operation failed for a reason other than a lack of space.

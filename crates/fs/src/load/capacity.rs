@@ -31,15 +31,17 @@ const METADATA_BLOCKS_MIN: u64 = 2048;
 /// usable capacity, as a share of the usable capacity.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Capacity {
-    /// Drive isolation distance (DID) of the caveat disk, in blocks of 4 KiB.
+    /// Drive isolation distance (DID) of the caveat disk, in blocks of 4 KiB: a write destroys no block more than so
+    /// many blocks after its end.
     pub isolation: u64,
-    /// Drive no overlap range (DNOR) of the caveat disk, in blocks of 4 KiB.
+    /// Drive no overlap range (DNOR) of the caveat disk, in blocks of 4 KiB: a write never destroys the so many blocks
+    /// directly after its first block.
     pub no_overlap: u64,
     /// Name of the allocation algorithm of the store, such as `best`.
     pub fit: String,
     /// Whether a file may have several extents. Otherwise every file is contiguous.
     pub in_pieces: bool,
-    /// Parameters of the ageing. The size that it fills is the usable capacity.
+    /// Parameters of the ageing: operations, seed, and size to be filled. That size is the usable capacity.
     pub age: Age,
     /// Resolution of the search, in hundredths of a percent of the usable capacity: only multiples of it are tried.
     pub step: u64,
@@ -76,14 +78,15 @@ impl Capacity {
 pub struct Trial {
     /// Over-allocation, in hundredths of a percent of the usable capacity.
     pub extra: u64,
-    /// Counts of the ageing.
+    /// Result of the ageing: counts of its operations, and the reason of its end.
     pub aged: Aged,
-    /// Space usage of the store at the end of the ageing.
+    /// Space usage of the store at the end of the ageing, in blocks of 4 KiB; all 0 if no operation was done.
     pub usage: Usage,
 }
 
 impl Trial {
-    /// Returns a trial with over-allocation `extra` that was ended before its first operation.
+    /// Returns a trial with over-allocation `extra`, in hundredths of a percent, that was ended before its first
+    /// operation. All its counts are 0.
     pub fn interrupted(extra: u64) -> Trial {
         Trial { extra, aged: Aged { is_interrupted: true, ..Aged::default() }, usage: Usage::default() }
     }
@@ -149,11 +152,14 @@ async fn fresh(executor: &Executor, asked: &Capacity, extra: u64) -> Result<Fs, 
 }
 
 /// Searches the smallest over-allocation with which the ageing does all its operations: 0 first, then by doubling, then
-/// by bisection. `watch` gets the over-allocation tried, in hundredths of a percent, and the number of operations done.
-/// It returns whether to continue.
+/// by bisection. Only multiples of `asked.step` up to `asked.most` are tried. `watch` gets the over-allocation tried,
+/// in hundredths of a percent, and the number of operations done. It returns whether to continue.
 ///
 /// # Errors
-/// The error of [`run`].
+/// A file system could not be made, or an operation failed for a reason other than a lack of space.
+///
+/// # Panics
+/// `asked.step` is 0.
 pub fn search(asked: &Capacity, watch: impl Fn(u64, u64) -> bool + 'static) -> Result<Found, LoadError> {
     let watch = Rc::new(watch);
     search_by(asked.step, asked.most, |extra| {
@@ -162,9 +168,9 @@ pub fn search(asked: &Capacity, watch: impl Fn(u64, u64) -> bool + 'static) -> R
     })
 }
 
-/// Searches the smallest sufficient over-allocation among the multiples of `step` up to `most`, in hundredths of a
-/// percent. `run` runs the trial with a given over-allocation. The search assumes that a larger one suffices if a
-/// smaller one does.
+/// Searches the smallest sufficient over-allocation among the multiples of `step`, 0 included, up to `most`, in
+/// hundredths of a percent. `run` runs the trial with a given over-allocation; an interrupted trial ends the search.
+/// The search assumes that a larger over-allocation suffices if a smaller one does.
 ///
 /// # Errors
 /// The first error of `run`.

@@ -44,15 +44,16 @@ impl Directory {
         self.entries.is_empty()
     }
 
-    /// Returns the cookie of `name` and the inode number of its file, or `None` if the directory has no such name.
-    /// `key` is the SipHash key of the file system.
+    /// Returns the cookie of `name`, its position in listings, and the inode number of its file. Returns `None` if the
+    /// directory has no such name. `key` is the SipHash key of the file system.
     pub fn lookup(&self, key: (u64, u64), name: &[u8]) -> Option<(u64, Inode)> {
         let mut near = self.entries.range(cookies(key, name));
         near.find(|(_, entry)| &*entry.name == name).map(|(cookie, entry)| (*cookie, entry.inode))
     }
 
-    /// Returns the first free cookie that `name` may have, or `None` if all of them are in use. `key` is the SipHash
-    /// key of the file system. Nothing is inserted.
+    /// Returns the first free cookie that `name` may have, or `None` if all of them are in use. The cookie, a hash of
+    /// the name or a number shortly behind it, is the position in listings. `key` is the SipHash key of the file
+    /// system. Nothing is inserted.
     pub fn new_cookie(&self, key: (u64, u64), name: &[u8]) -> Option<u64> {
         cookies(key, name).find(|cookie| !self.entries.contains_key(cookie))
     }
@@ -63,12 +64,14 @@ impl Directory {
         cookies(key, name).contains(&cookie)
     }
 
-    /// Inserts a name at `cookie`. Returns the name that had this cookie and was replaced, if there was one.
+    /// Inserts a name at `cookie`, its position in the order of the directory. Returns the entry that had this cookie
+    /// and was replaced, or `None`.
     pub fn insert(&mut self, cookie: u64, entry: Entry) -> Option<Entry> {
         self.entries.insert(cookie, entry)
     }
 
-    /// Removes and returns the name at `cookie`. Returns `None` if there is none.
+    /// Removes and returns the entry at `cookie`, a position in the order of the directory. Returns `None` if there is
+    /// none.
     pub fn remove(&mut self, cookie: u64) -> Option<Entry> {
         self.entries.remove(&cookie)
     }

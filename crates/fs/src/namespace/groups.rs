@@ -75,8 +75,8 @@ impl Groups {
         self.sequence_below
     }
 
-    /// Returns the recorded numbers of rows, by group number. They are recorded at an unmount, for groups of which some
-    /// drive has no write pointer, and deleted before anything is appended.
+    /// Returns the recorded numbers of written rows, by number of the stripe group. They are recorded at an unmount,
+    /// for groups of which some drive has no write pointer, and deleted before anything is appended.
     pub fn rows(&self) -> &BTreeMap<u32, u32> {
         &self.rows
     }

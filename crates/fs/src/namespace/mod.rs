@@ -139,8 +139,9 @@ impl Namespace {
         (self.nodes.end() as Inode).max(ROOT + 1)
     }
 
-    /// Returns the inode number and the generation that the next new file gets. They are not reserved: the next call
-    /// returns the same pair unless a change has used it.
+    /// Returns the inode number and the generation that the next new file gets. The generation distinguishes files that
+    /// have the same number one after the other. The pair is not reserved: the next call returns it again unless a
+    /// change has used it.
     ///
     /// # Errors
     /// [`FsError::NoMetadataSpace`] if no inode number is free, or the number has no generation left.
@@ -154,7 +155,8 @@ impl Namespace {
         self.numbers.begin(self.end());
     }
 
-    /// Returns a bound below which all generations lie that were ever given to files.
+    /// Returns a bound below which all generations lie that were ever given to files. A generation distinguishes files
+    /// that have the same inode number one after the other.
     pub fn generations_below(&self) -> u64 {
         self.numbers.ceiling()
     }
@@ -192,8 +194,8 @@ impl Namespace {
         self.nodes.from(first)
     }
 
-    /// Returns the cookie and the inode number of the file called `name` in `directory`, or `None` if there is no such
-    /// name. The names `.` and `..` are not found.
+    /// Returns the cookie, the position in listings, and the inode number of the file called `name` in `directory`.
+    /// Returns `None` if there is no such name. The names `.` and `..` are not found.
     ///
     /// # Errors
     /// [`FsError::NameTooLong`] if `name` has more than 255 bytes, [`FsError::Stale`] if `directory` does not exist,
@@ -205,8 +207,8 @@ impl Namespace {
         Ok(self.directory(directory)?.lookup(self.key, name))
     }
 
-    /// Returns a free cookie for the new name `name` in `directory`. The caller has checked that the name does not
-    /// exist there.
+    /// Returns a free cookie, a position in listings, for the new name `name` in `directory`. The caller has checked
+    /// that the name does not exist there.
     ///
     /// # Errors
     /// [`FsError::NoSpace`] if all cookies that the name may have are in use, [`FsError::Stale`] if `directory` does

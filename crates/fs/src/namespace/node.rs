@@ -9,7 +9,7 @@ use crate::format::file_type::{DIRECTORY, FORMAT, REGULAR, SYMLINK};
 /// Extents of a file, in the order of the file's blocks and without overlaps. Most files have only one.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum Extents {
-    /// No extents: no block of the file is stored. It is empty, or a single hole.
+    /// No extents: no block of the file is stored. The file is empty, or a single hole.
     #[default]
     None,
     /// One extent.
@@ -96,8 +96,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns a new file with these attributes and without contents. If `mode` has the type of a directory, the file
-    /// is an empty directory.
+    /// Returns a new file with these attributes and without contents. If their `mode` has the type of a directory, the
+    /// file is an empty directory.
     pub fn new(attributes: Attributes) -> Node {
         let mut node = Node { attributes, extents: Extents::None, extra: None };
         if node.is_directory() {

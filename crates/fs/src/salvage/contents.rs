@@ -11,13 +11,14 @@ use crate::format::record::FileRecord;
 /// A file as it is recovered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Contents {
-    /// Record of the file at the chosen moment.
+    /// Record as of which the file is recovered: the newest of which every block was found, or else the newest one.
     pub record: FileRecord,
-    /// Extents in the order of the file's blocks.
+    /// Extents of the blocks of the file that were found, in the order of the file's blocks.
     pub extents: Vec<Extent>,
-    /// Blocks of the file at the chosen moment that were not found.
+    /// Number of blocks of 4 KiB of the file, as of `record`, that were not found.
     pub missing_blocks: u64,
-    /// Blocks of the file at its newest moment that were not found; 0 if the newest moment was chosen.
+    /// Number of blocks of 4 KiB of the file, as of its newest record, that were not found; 0 if `record` is the newest
+    /// one.
     pub newer_missing_blocks: u64,
 }
 

@@ -32,9 +32,9 @@ pub(super) struct Given {
 
 /// The array, as far as its drives are given.
 pub(super) struct Assembled {
-    /// The array itself.
+    /// The array of the given drives, with the stripe groups that the headers of its zones name.
     pub array: Array,
-    /// Changes for the drives that the array was not made with, and for the removed ones.
+    /// Changes of the metadata that add the drives with which the array was not made, and drop the removed drives.
     pub drives: Vec<Change>,
 }
 

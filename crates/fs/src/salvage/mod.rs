@@ -107,7 +107,7 @@ pub struct Salvaged {
     pub files: u64,
     /// Sum of the sizes of the recovered files, in bytes.
     pub bytes: u64,
-    /// Number of directories that were recovered.
+    /// Number of directories that were recovered, without the root directory and `lost+found`.
     pub directories: u64,
     /// Files with missing blocks. Their names end in `.incomplete`, and the missing blocks read as zeros.
     pub incomplete: Vec<Flawed>,

@@ -9,7 +9,8 @@ use std::cell::Cell;
 use super::{Allocation, Reservation, Usage};
 use crate::error::FsError;
 
-/// Counts of reserved, allocated and freed blocks.
+/// Counts of a store: blocks reserved at present, and blocks allocated, blocks freed and records written since the
+/// mount.
 #[derive(Default)]
 pub struct Account {
     reserved: Cell<u64>,
@@ -40,25 +41,26 @@ impl Account {
         reservation.blocks += blocks;
     }
 
-    /// Releases `blocks` of the blocks of `reservation`.
+    /// Releases `blocks` of the blocks of `reservation`, which must have as many.
     pub fn unreserve(&self, reservation: &mut Reservation, blocks: u64) {
         self.reserved.set(self.reserved.get() - blocks);
         reservation.blocks -= blocks;
     }
 
-    /// Adds `blocks` to the number of allocated blocks.
+    /// Adds `blocks` to the number of data blocks allocated since the mount. Reservations do not change.
     pub fn allocate(&self, blocks: u64) {
         self.allocated.set(self.allocated.get() + blocks);
     }
 
-    /// Subtracts an allocation that could not be written from the counts, with its records.
+    /// Subtracts an allocation that could not be written from the counts of allocated blocks and of records. Its blocks
+    /// do not count as freed.
     pub fn abort(&self, allocation: &Allocation) {
         self.allocated.set(self.allocated.get() - allocation.blocks());
         let (all_units, all_blocks) = self.records.get();
         self.records.set((all_units - allocation.counted.0, all_blocks - allocation.counted.1));
     }
 
-    /// Adds `blocks` to the number of freed blocks.
+    /// Adds `blocks` to the number of blocks freed since the mount.
     pub fn free(&self, blocks: u64) {
         self.freed.set(self.freed.get() + blocks);
     }
@@ -70,8 +72,9 @@ impl Account {
         self.records.set((all_units + units, all_blocks + blocks));
     }
 
-    /// Returns the usage of a store with space for `room` blocks, of which `live` are in use. The caller fills in the
-    /// numbers of dead blocks and of free runs.
+    /// Returns the usage of a store with space for `room` blocks, of which `live` are in use. All blocks that are
+    /// neither live nor reserved count as free, and the largest file may take all of them. The numbers of dead blocks,
+    /// unusable blocks and free runs are 0.
     pub fn usage(&self, live: u64, room: u64) -> Usage {
         let free = room.saturating_sub(live + self.reserved.get());
         let (allocated, freed) = (self.allocated.get(), self.freed.get());

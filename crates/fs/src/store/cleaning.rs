@@ -7,11 +7,11 @@ use crate::executor::Local;
 /// A zone, or a stripe group, that the cleaner is about to empty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Victim {
-    /// Number of the zone or stripe group.
+    /// Number of the zone on the drive, or of the stripe group in the array, counted from 0.
     pub zone: u32,
     /// Blocks of the zone that are written, live or dead, from its start on.
     pub run: BlockRun,
-    /// Number of live blocks in the zone at this time: the blocks to copy.
+    /// Number of live blocks of 4 KiB in the zone when it was chosen: the blocks to copy.
     pub live: u64,
 }
 
@@ -39,8 +39,9 @@ pub trait Cleaning: Zoned {
     /// [`Cleaning::emptied`]. Returns `None` if no zone gains space when it is emptied.
     fn victim(&self) -> Option<Victim>;
 
-    /// Like [`Cleaning::victim`], but chooses the zone with the fewest live blocks. For the case that the copies of
-    /// another victim do not fit.
+    /// Chooses the zone with the fewest live blocks to be emptied, and takes it out of use until [`Cleaning::emptied`].
+    /// Returns `None` if no zone gains space when it is emptied. For the case that the copies of the zone chosen by
+    /// [`Cleaning::victim`] do not fit.
     fn easiest_victim(&self) -> Option<Victim>;
 
     /// Returns the store's limits on moving whole files if its cleaning policy moves whole files; `None` by default.
@@ -48,17 +49,18 @@ pub trait Cleaning: Zoned {
         None
     }
 
-    /// Allocates blocks for copies by the cleaner, also from the space kept back for the cleaner. The allocation may
-    /// have fewer than `blocks` blocks: the caller then calls again for the rest. Returns `None` if there is no space.
-    /// A store with [`super::Records`] writes no record for these blocks.
+    /// Allocates blocks of 4 KiB for copies by the cleaner, also from the space kept back for the cleaner. May wait for
+    /// writes in flight that may leave space; returns `None` if there is no space. The allocation may have fewer than
+    /// `blocks` blocks: the caller then calls again for the rest. A store with [`super::Records`] writes no record for
+    /// these blocks.
     fn allocate_for_cleaner(&self, blocks: u64) -> Local<'_, Option<Allocation>>;
 
     /// Ends the emptying of zone `zone`. If `was_reset`, the zone was reset and can be written again. If not, its
     /// blocks are unchanged.
     fn emptied(&self, zone: u32, was_reset: bool);
 
-    /// Counts a failed attempt to empty the zone, because of a device error. After several such failures in a row, the
-    /// zone is not chosen any more.
+    /// Counts an attempt to empty zone `zone` that failed because of a device error. After four failures without a
+    /// success, the zone is not chosen again before [`Cleaning::put_off_none`].
     fn put_off(&self, zone: u32);
 
     /// Allows one more attempt for each zone that is not chosen any more because of failures.
@@ -79,7 +81,8 @@ pub trait Cleaning: Zoned {
     fn wants_cleaning_when_idle(&self) -> bool;
 
     /// Returns the shortage of free space, in thousandths. At 0 writers are not slowed down; at 1000 only the space
-    /// kept back for the cleaner is left, and writers must wait. Returns 0 if cleaning would gain nothing.
+    /// kept back for the cleaner is left, and writers must wait. Returns 0 if cleaning would gain nothing, and always
+    /// on a store that does not slow writers down.
     fn shortage(&self) -> u64;
 
     /// Returns a future that is ready when a writer needs space that only cleaning can make.

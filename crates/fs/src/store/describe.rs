@@ -3,30 +3,32 @@
 /// Space usage of a store, in blocks of 4 KiB unless stated otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Usage {
-    /// Number of blocks that live data may occupy, without space kept back for the cleaner.
+    /// Number of blocks of 4 KiB that live data may occupy, without space kept back for the cleaner.
     pub blocks: u64,
-    /// Number of blocks with live data. On a store that appends to zones, blocks being written count too.
+    /// Number of blocks of 4 KiB with live data. On a store that appends to zones, blocks being written count too.
     pub live: u64,
-    /// Number of blocks that new files could still allocate. Reserved blocks do not count; dead blocks count, for they
-    /// can be cleaned.
+    /// Number of blocks of 4 KiB that new files could still allocate. Reserved blocks do not count; dead blocks count,
+    /// for they can be cleaned.
     pub free: u64,
-    /// Number of blocks with dead data, which must be cleaned before they can be written; 0 on a store without
+    /// Number of blocks of 4 KiB with dead data, which must be cleaned before they can be written; 0 on a store without
     /// cleaning.
     pub dead: u64,
-    /// Number of free blocks in runs shorter than the footer that a write needs after it (Singh 2014 §4.4.3); 0 on
-    /// stores other than `caveat`.
+    /// Number of free blocks of 4 KiB in runs that are shorter than a footer: the blocks after data that a write of the
+    /// data destroys (Singh 2014 §4.4.3). 0 on stores other than `caveat`.
     pub unusable: u64,
     /// Number of runs of free blocks. On stores that append, the number of empty zones, or of stripe groups that could
     /// be opened.
     pub free_runs: u64,
-    /// Number of blocks of the largest file that could be written now; on the store `caveat`, in one piece.
+    /// Number of blocks of 4 KiB of the largest file that could be written now; on the store `caveat`, in one piece.
     pub longest: u64,
-    /// Number of data blocks allocated since the mount, less those of aborted allocations.
+    /// Number of data blocks of 4 KiB allocated since the mount, for files and for copies by the cleaner. Those of
+    /// aborted allocations are subtracted.
     pub allocated: u64,
-    /// Number of blocks freed since the mount.
+    /// Number of data blocks of 4 KiB freed since the mount, because a file gave them up or the cleaner moved them.
     pub freed: u64,
-    /// Number of record units (blocks with records) written since the mount, and number of blocks written only for
-    /// records. A record in a block that would otherwise be filled with zeros adds no such block.
+    /// Number of record units (blocks of 4 KiB with records) written since the mount, and number of blocks written only
+    /// for records. A record in a block that would otherwise be filled with zeros adds no such block. Both are 0 on
+    /// stores other than `log`.
     pub records: (u64, u64),
 }
 
@@ -39,8 +41,8 @@ pub trait Describe {
     /// Returns whether each file must be one extent. Holes of a file are then filled with zeros.
     fn is_contiguous(&self) -> bool;
 
-    /// Returns the number of blocks of a band, whose boundaries no extent crosses: a zone, or a stripe group. On a
-    /// store without bands, returns `u64::MAX`.
+    /// Returns the number of blocks of 4 KiB of a band, whose boundaries no extent crosses: a zone, or a stripe group
+    /// of the greatest width. On a store without bands, returns `u64::MAX`.
     fn band_blocks(&self) -> u64;
 
     /// Returns the smallest number of blocks that can be written together at `block`; a shorter write is padded with

@@ -65,7 +65,8 @@ fn clean_below(option: Option<String>) -> Result<u64, String> {
     }
 }
 
-/// Returns the name of the default store for a single device of this kind; `None` for a conventional device.
+/// Returns the name of the default store for a single device of this kind. Returns `None` for a conventional device, on
+/// which only the store `log` runs.
 pub fn default_for(kind: &Kind) -> Option<&'static str> {
     match kind {
         Kind::Zoned { .. } => Some("strict-append"),
@@ -75,8 +76,8 @@ pub fn default_for(kind: &Kind) -> Option<&'static str> {
 }
 
 /// Creates the store `name` for the blocks `data` of `on`. On an array the store is `log`, and the other arguments but
-/// `option` are not used. `zones` are the reported states of all zones of a zoned drive. `option` returns the value of
-/// an option of the store by its key, as mkfs recorded it.
+/// `option` are not used. `zones` are the reported states of all zones of a zoned drive; `None` for other drives.
+/// `option` returns the value of an option of the store by its key, as mkfs recorded it; `None` for the default.
 ///
 /// # Errors
 /// [`FsError::Format`] if the store is not for this kind of device, or if an option has an invalid value.

@@ -7,7 +7,7 @@ use crate::block_run::BlockRun;
 ///
 /// One allocation takes the whole reservation. A reservation that is made anew may name other blocks than before.
 pub trait Places {
-    /// Returns the blocks that `reservation` names for data, without their footers: the blocks after a write that it
-    /// may destroy.
+    /// Returns the runs of blocks that `reservation` reserves for data. Their footers are left out: the blocks directly
+    /// after each run that a write of the run destroys.
     fn places_of(&self, reservation: &Reservation) -> Vec<BlockRun>;
 }

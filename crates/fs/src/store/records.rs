@@ -20,10 +20,12 @@ pub struct RecordContext {
 ///
 /// The caller writes the bytes of [`Records::record_bytes`] behind the data of each allocation, by the same command.
 pub trait Records: Cleaning {
-    /// Like [`super::Store::allocate`], with records of the blocks. `context` describes all `blocks` blocks, in order.
+    /// Allocates `blocks` blocks of 4 KiB for a file out of its reservation, which it enlarges if necessary, and space
+    /// for their records. `context` describes all `blocks` blocks, in order. The allocation may have only the first
+    /// part of the blocks: the caller calls again for the rest. May wait for the cleaner.
     ///
     /// # Errors
-    /// [`FsError::NoSpace`].
+    /// [`FsError::NoSpace`] if no space is left even after cleaning.
     fn allocate_with_records<'a>(
         &'a self,
         reservation: &'a mut Reservation,
@@ -31,16 +33,17 @@ pub trait Records: Cleaning {
         context: &'a RecordContext,
     ) -> Local<'a, Result<Allocation, FsError>>;
 
-    /// Like [`Cleaning::allocate_for_cleaner`], with records of the blocks. `context` describes all `blocks` blocks, in
-    /// order.
+    /// Allocates blocks of 4 KiB for copies by the cleaner, and space for their records, also from the space kept back
+    /// for the cleaner. `context` describes all `blocks` blocks, in order. The allocation may have only the first part
+    /// of the blocks. Returns `None` if there is no space.
     fn allocate_for_cleaner_with_records<'a>(
         &'a self,
         blocks: u64,
         context: &'a RecordContext,
     ) -> Local<'a, Option<Allocation>>;
 
-    /// Allocates blocks for records that still wait in memory, without data. Each call serves one stripe group. Returns
-    /// `None` if no group has waiting records and space for them.
+    /// Allocates blocks for records that still wait in memory, without data. Each call serves one stripe group to which
+    /// no task writes. Returns `None` if no such group has waiting records and space for them.
     fn allocate_for_records(&self) -> Option<Allocation>;
 
     /// Returns the bytes to write after the data of `allocation`: units of records, and zeros. Their number is

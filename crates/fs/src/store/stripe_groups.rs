@@ -12,6 +12,7 @@ pub trait StripeGroups {
     /// Recomputes the available space, after a drive was added, removed or lost.
     fn refresh(&self);
 
-    /// Returns the number of stripe groups that could be opened now from the free zones of the drives.
+    /// Returns the number of stripe groups that could be opened now from the free zones of the drives, those kept back
+    /// for the cleaner included.
     fn unopened(&self) -> u64;
 }

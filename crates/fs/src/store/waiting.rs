@@ -17,7 +17,8 @@ use crate::executor::{Signal, select};
 /// The queue of writers that wait for space.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// Signals that space was made or an allocation ended.
+    /// Event that occurs when space may have become available: a zone was emptied, blocks were freed, or an allocation
+    /// ended.
     pub has_room: Signal,
     needs_cleaning: Signal,
     is_asked: Cell<bool>,

@@ -5,10 +5,10 @@ use super::Victim;
 /// Limits on moving whole files while the cleaner empties a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FilesBudget {
-    /// Maximum number of blocks of 4 KiB to copy in total.
+    /// Maximum number of blocks of 4 KiB to copy in total while one zone is emptied.
     pub blocks: u64,
-    /// Maximum number of pieces of a file that is moved whole: each piece costs a seek, for which writers may have to
-    /// wait.
+    /// Maximum number of extents of a file that is moved whole; a file with more extents is not moved whole. Each
+    /// extent costs a seek, for which writers may have to wait.
     pub pieces: usize,
 }
 

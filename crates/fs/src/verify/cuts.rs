@@ -230,8 +230,9 @@ pub async fn shown(fs: &Fs) -> Result<BTreeMap<String, Shown>, String> {
 /// flush, reset and finish of a device.
 ///
 /// # Errors
-/// The first cut after which a rule of this module is violated, and the violation. Also an operation whose outcome
-/// differs from that of the naive file system. The error is a message.
+/// The first cut after which synced data or names are lost or too old, an access fails, a check finds an error, or a
+/// device saw a violation of its rules. Also an operation whose outcome differs from that of the naive file system. The
+/// error is a message.
 pub fn judge(trial: &Trial, operations: &[Operation]) -> Result<Tally, String> {
     let executor = Executor::in_virtual_time();
     let ran = executor.run(run(executor.clone(), trial.clone(), operations.to_vec()));

@@ -15,7 +15,7 @@ use self::trial::{Harm, Trial};
 use crate::core::HotOn;
 use crate::device::{Geometry, Kind};
 
-/// A named test configuration: small devices and a store.
+/// A test configuration of small devices and a store, as a pair: its name, and the parameters of the power-cut check.
 pub type Toy = (&'static str, Trial);
 
 /// Returns two configurations, a single drive and an array, with the store `log` whose cleaner moves whole files.
@@ -27,8 +27,8 @@ pub fn with_whole_files() -> Vec<Toy> {
     vec![with("log, files moved as a whole", &toys()[4]), with("an array, files moved as a whole", &arrays()[2])]
 }
 
-/// Returns configurations of one drive each, for each store. The drives are large enough to be cleaned and to overflow,
-/// and small enough to try every power cut.
+/// Returns six configurations of one drive each: two for each of the stores `strict-append`, `caveat` and `log`. The
+/// drives are large enough to be cleaned and to overflow, and small enough to try every power cut.
 pub fn toys() -> Vec<Toy> {
     let zoned = |active_max| Kind::Zoned { zone_blocks: 8, zones: 20, conventional: 12, active_max };
     let option = |key: &str, value: &str| vec![(key.to_string(), value.to_string())];
@@ -110,8 +110,8 @@ pub fn with_hot_zones_on_drives() -> Vec<Toy> {
     ]
 }
 
-/// Returns the configurations of [`arrays`] with appends limited to three blocks of 4 KiB, so that several appends of a
-/// file are in flight.
+/// Returns the configurations of small arrays from [`arrays`], with appends limited to three blocks of 4 KiB, so that
+/// several appends of a file are in flight.
 pub fn in_short_appends() -> Vec<Toy> {
     let with = |(name, toy): Toy| {
         let options = [toy.options.clone(), vec![("append_blocks".to_string(), "3".to_string())]].concat();

@@ -22,7 +22,8 @@ pub enum Operation {
     /// Writes to a file the [`pattern`] of a seed. The fields are the path, the byte offset, the number of bytes and
     /// the seed.
     Write(String, u64, usize, u8),
-    /// Like [`Operation::Write`], and then closes the file, which writes its cached data to the store.
+    /// Writes to a file the [`pattern`] of a seed, and then closes the file, which writes its cached data to the store.
+    /// The fields are the path, the byte offset, the number of bytes and the seed.
     WriteOut(String, u64, usize, u8),
     /// Sets the length of a file to a number of bytes, shorter or longer than before.
     Truncate(String, u64),
@@ -202,7 +203,7 @@ pub struct Chooser {
 
 impl Chooser {
     /// Creates a generator with the given seed. Offsets and new lengths of files are below `size_max` bytes, and a
-    /// write has at most half as many bytes.
+    /// write has at most half as many bytes. `size_max` must be at least 2.
     pub fn new(seed: u64, size_max: u64) -> Chooser {
         Chooser { random: rand_core::SeedableRng::seed_from_u64(seed), size_max }
     }
@@ -221,7 +222,7 @@ impl Chooser {
         Operation::Read(self.path())
     }
 
-    /// Returns a random operation, on paths that need not exist.
+    /// Returns a random operation other than a read or a remount, on paths that need not exist.
     pub fn choose(&mut self) -> Operation {
         let (path, other) = (self.path(), self.path());
         let (offset, seed) = (self.below(self.size_max), self.below(250) as u8);

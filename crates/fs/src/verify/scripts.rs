@@ -59,8 +59,8 @@ pub fn long(seed: u64, length: usize) -> Vec<Operation> {
     first.into_iter().chain((0..length).map(|_| chooser.choose())).collect()
 }
 
-/// Returns the sequence of [`long`] with two reads of one random file after each operation, so that files differ in
-/// heat.
+/// Returns a random sequence like [`long`]: operations that create files, and `length` random ones. After each
+/// operation it reads one random path twice, so that files differ in heat.
 pub fn long_with_reads(seed: u64, length: usize) -> Vec<Operation> {
     let mut chooser = Chooser::new(seed ^ 0x4EAD, 20_000);
     let mut operations = Vec::new();

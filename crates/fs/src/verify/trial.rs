@@ -34,7 +34,7 @@ pub enum Harm {
 pub struct Trial {
     /// Size and kind of the drive, or of each drive of the array.
     pub geometry: Geometry,
-    /// Number of drives with data.
+    /// Number of drives with data, all of one size and kind. Devices with metadata alone do not count.
     pub drives: usize,
     /// Sizes and kinds of the devices with copies of the metadata; empty if the drive with the data holds the metadata.
     pub metadata: Vec<Geometry>,
@@ -66,8 +66,8 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Returns a trial on a single drive of `geometry`, with `options` of the store and without harm. The limits are
-    /// the defaults, with a cache of 64 KiB.
+    /// Returns a trial on a single drive of `geometry` that holds the metadata too, with the default store and its
+    /// `options`, without a hot zone and without harm. The limits are the defaults, with a cache of 64 KiB.
     pub fn new(geometry: Geometry, options: Vec<(String, String)>) -> Trial {
         let bounds = Bounds { cache_bytes: 64 << 10, ..Bounds::default() };
         Trial {

@@ -52,7 +52,7 @@ impl Axis {
     }
 
     /// Sets the values at the ends of the axis to `low` and `high`, whatever values are drawn. Values beyond are drawn
-    /// at the nearer end. Has no effect on `Scale::Percentile`.
+    /// at the nearer end. Has no effect on `Scale::Percentile`. On a logarithmic axis, both must be above 0.
     pub fn ranged(mut self, low: f64, high: f64) -> Axis {
         self.range = Some((low, high));
         self

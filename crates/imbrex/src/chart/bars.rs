@@ -92,20 +92,26 @@ impl BarChart {
         self
     }
 
-    /// Sets the width and height of the drawing in pixels. The height has no effect on stacked bars.
+    /// Sets the width and height of the drawing in pixels. The height has no effect on stacked bars: it follows from
+    /// the number of groups.
     pub fn sized(mut self, width: f64, height: f64) -> BarChart {
         self.size = (width, height);
         self
     }
 
-    /// Adds a line at the value `at` of the value axis. `label` is shown for grouped bars only.
+    /// Adds a marker line at the value `at` of the value axis, in its unit. The line is vertical for stacked bars and
+    /// horizontal for grouped ones. `label` is shown for grouped bars only.
     pub fn mark(mut self, at: f64, label: impl Into<String>) -> BarChart {
         let vertical = self.arrangement == BarArrangement::Stacked;
         self.markers.push(Marker { vertical, at, label: label.into() });
         self
     }
 
-    /// Returns the chart as an SVG element in the given style.
+    /// Returns the chart as an SVG element in the given style. Only a standalone drawing has the title and the legend.
+    ///
+    /// # Panics
+    ///
+    /// If a part has fewer values than the chart has groups.
     pub fn svg(&self, style: Style) -> String {
         let names: Vec<(&str, String)> =
             self.parts.iter().map(|part| (part.name.as_str(), self.swatch(part, style))).collect();

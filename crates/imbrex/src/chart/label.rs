@@ -38,7 +38,8 @@ impl Unit {
     }
 
     /// Formats `value`, which is in the unit `self`, with about three digits in a multiple of the unit that suits its
-    /// size: 12,500,000 ns gives `12.5 ms`, and a share of 0.5 gives `50.0 %`. Counts are formatted by [`count`].
+    /// size: 12,500,000 ns gives `12.5 ms`, and a share of 0.5 gives `50.0 %`. A whole count keeps all its
+    /// digits: `12 345`.
     pub fn label(self, value: f64) -> String {
         match self {
             Unit::Count => count(value),
@@ -168,8 +169,8 @@ pub fn ratio(ratio: f64) -> String {
     format!("×{}", three_digits(ratio))
 }
 
-/// Formats a number of items: a whole number like [`grouped`]. A fractional number below 10,000 gets three significant
-/// digits; a larger one is rounded.
+/// Formats a number of items. A whole number keeps all digits, in groups of three from five digits on: `12 345`. A
+/// fractional number below 10,000 gets three significant digits; a larger one is rounded to a whole number.
 pub fn count(value: f64) -> String {
     if value.fract() != 0.0 && value.abs() < 1e4 {
         return three_digits(value);

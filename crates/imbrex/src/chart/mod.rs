@@ -35,7 +35,7 @@ impl Chart {
         Chart { id, title, description, x, y, series, markers, size: (720.0, 420.0) }
     }
 
-    /// Adds `series` to the chart, after those added before.
+    /// Adds `series` to the chart, after those added before. It is drawn over them.
     pub fn with(mut self, series: Series) -> Chart {
         self.series.push(series);
         self
@@ -81,7 +81,7 @@ impl Chart {
         self.series.iter().all(|series| series.points.is_empty())
     }
 
-    /// Returns the chart as an SVG element in the given style.
+    /// Returns the chart as an SVG element in the given style. Only a standalone drawing has the title and the legend.
     pub fn svg(&self, style: Style) -> String {
         draw::chart(self, style)
     }

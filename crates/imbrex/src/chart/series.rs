@@ -12,7 +12,8 @@ pub enum Shape {
     Steps,
     /// One small dot per point, for many points. The points are not joined.
     Dots,
-    /// One mark per point, for few points. The form of the mark depends on [`Series::look`]. The points are not joined.
+    /// One mark per point, for few points. The form of the mark depends on the look number of the series
+    /// ([`Series::look`]). The points are not joined.
     Marks,
     /// A bar from the x value of each point to that of the next, as high as the y value of the first of the two. The
     /// last point only ends the bar before it.
@@ -36,7 +37,9 @@ pub struct Series {
 }
 
 impl Series {
-    /// Creates a series that is not specially dashed. `name` is its name in the legend, `look` is [`Series::look`].
+    /// Creates a series that is not marked as a reference by fixed dashes. `name` is its name in the legend. `look`
+    /// selects colour, dashes and mark; equal numbers look the same. `points` are pairs (x, y) in the units of the
+    /// axes.
     pub fn new(name: impl Into<String>, shape: Shape, look: usize, points: Vec<(f64, f64)>) -> Series {
         Series { name: name.into(), shape, points, look, dashed: false }
     }
@@ -75,7 +78,7 @@ pub struct Chart {
     pub y: Axis,
     /// Series of points; later ones are drawn over earlier ones.
     pub series: Vec<Series>,
-    /// Lines at single values of an axis.
+    /// Straight lines across the chart, each at one value of the x or y axis, with a label.
     pub markers: Vec<Marker>,
     /// Width and height of the whole drawing in pixels.
     pub size: (f64, f64),

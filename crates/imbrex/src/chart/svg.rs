@@ -29,7 +29,8 @@ impl Style {
     }
 
     /// Returns the colour called `name` as a CSS value. The names are `ink` for text, `muted` for secondary text,
-    /// `grid` for grid lines and `ground` for the background.
+    /// `grid` for grid lines and `ground` for the background. Another name gives white in a standalone drawing, and
+    /// `var(--NAME)` in an embedded one.
     pub fn colour(self, name: &str) -> String {
         match (self, name) {
             (Style::Embedded, name) => format!("var(--{name})"),

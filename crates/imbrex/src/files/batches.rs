@@ -21,7 +21,8 @@ use parquet::schema::types::ColumnDescriptor;
 
 use super::FilesError;
 
-/// Values of one column. A null is represented by an empty text, 0 or `false`; see [`BatchColumn::is_there`].
+/// Values of one column, one per row. A null is represented by an empty text, 0 or `false`. The column's field
+/// [`BatchColumn::is_there`] distinguishes nulls from values.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Values {
     /// Texts in UTF-8.
@@ -41,7 +42,7 @@ pub enum Values {
 pub struct BatchColumn {
     /// Name of the column in the table's schema.
     pub name: String,
-    /// Values, one per row, nulls included.
+    /// Values, one per row, nulls included: a null is an empty text, 0 or `false`.
     pub values: Values,
     /// For each row, `true` for a value and `false` for null. `None` if the schema allows no nulls in this column.
     pub is_there: Option<Vec<bool>>,

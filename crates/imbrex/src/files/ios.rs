@@ -90,7 +90,7 @@ pub struct IoPart {
 }
 
 impl Folder {
-    /// Creates the temporary file for the rows of the drive called `drive`.
+    /// Creates the temporary file for the rows of `ios.parquet` of the drive called `drive`: one row per request.
     ///
     /// # Errors
     ///

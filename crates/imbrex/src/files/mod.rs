@@ -43,7 +43,7 @@ pub enum FilesError {
     /// The folder cannot be created or written, or another run writes results there.
     #[error("cannot write results to {}: {reason}; {remedy}", folder.display())]
     Folder {
-        /// Path of the folder.
+        /// Path of the folder for the result files.
         folder: PathBuf,
         /// Description of the cause, such as the error of the operating system.
         reason: String,
@@ -53,9 +53,9 @@ pub enum FilesError {
     /// Writing, reading or removing a file failed. If a file was to be replaced, it is unchanged.
     #[error("cannot write {}: {source}; the file that stood there is untouched", path.display())]
     File {
-        /// Final path of the file.
+        /// Path of the file under its final name.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error of the operating system while the file was written, read or removed.
         source: io::Error,
     },
     /// The path must not be written: it is an input of the run, a block device, or a file that the system uses.
@@ -64,15 +64,15 @@ pub enum FilesError {
     /// A result file would replace a file that another program wrote. The file is unchanged.
     #[error("{} is there and was not written by imbrex; it is unchanged: give --out another folder, or move it away", path.display())]
     Foreign {
-        /// Path of the file.
+        /// Path of the file that another program wrote.
         path: PathBuf,
     },
     /// A Parquet file could not be written or read.
     #[error("cannot write {}: {source}", path.display())]
     Table {
-        /// Final path of the file.
+        /// Path of the Parquet file under its final name.
         path: PathBuf,
-        /// Error of the Parquet library.
+        /// Error of the Parquet library while the file was written or read.
         source: parquet::errors::ParquetError,
     },
 }
@@ -145,7 +145,8 @@ pub fn prepare(folder: &Path) -> Result<Folder, FilesError> {
 }
 
 impl Folder {
-    /// Returns a message for the user if [`prepare`] removed unfinished files of an earlier run; otherwise `None`.
+    /// Returns a message for the user if unfinished files of an earlier run were found in the folder and removed when
+    /// it was prepared; otherwise `None`.
     pub fn removal(&self) -> Option<String> {
         let files = if self.removed == 1 { "file" } else { "files" };
         let folder = self.path.display();

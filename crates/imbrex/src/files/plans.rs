@@ -40,7 +40,8 @@ pub struct PlanPart {
 }
 
 impl Folder {
-    /// Creates the temporary file for the plans of the drive called `drive`.
+    /// Creates the temporary file for the lines of `plan.jsonl` of the drive called `drive`. Each line is a plan: the
+    /// reads and writes of the medium that the layer makes for some requests or as background work.
     ///
     /// # Errors
     ///

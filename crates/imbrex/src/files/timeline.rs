@@ -27,8 +27,8 @@ const SCHEMA: &str = "message timeline {
 }";
 
 impl Folder {
-    /// Writes `timeline.parquet`, the completions of `drives` over simulated time, each drive given with its name.
-    /// Returns its path.
+    /// Writes `timeline.parquet` for `drives`, each given with its name: the numbers and bytes of reads and writes
+    /// completed in each window of simulated time. Returns its path.
     ///
     /// # Errors
     ///
@@ -42,7 +42,8 @@ impl Folder {
     }
 }
 
-/// Returns the contents of `timeline.parquet` for `drives`, each given with its name, without writing a file.
+/// Returns the contents of `timeline.parquet` for `drives`, each given with its name, without writing a file: the
+/// numbers and bytes of reads and writes completed in each window of simulated time.
 ///
 /// # Errors
 ///

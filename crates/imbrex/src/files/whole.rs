@@ -237,11 +237,12 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Creates the hidden file that [`Draft::keep`] renames to `path`.
+    /// Creates a hidden file in the folder of `path`; [`Draft::keep`] renames it to `path`. A pipe or a character
+    /// device is written directly.
     ///
     /// # Errors
     ///
-    /// As for [`WholeFile::create`].
+    /// If `path` is a block device or a file in use, or if the hidden file cannot be created.
     pub fn create(path: &Path) -> Result<Draft, FilesError> {
         let file = WholeFile::create(path).map_err(|error| FilesError::file(path, error))?;
         Ok(Draft { file })
@@ -262,7 +263,7 @@ impl Draft {
     ///
     /// # Errors
     ///
-    /// As for [`WholeFile::finish`].
+    /// If a byte cannot be written, or the fsync or the rename fails. The file is then removed.
     pub fn keep(self) -> Result<(), FilesError> {
         let path = self.file.path.clone();
         self.file.finish().map_err(|error| FilesError::file(&path, error))

@@ -75,13 +75,14 @@ pub fn document(title: &str, body: &str, data: &str) -> String {
     page
 }
 
-/// Returns the JSON text that [`document`] takes for a page with `charts` and no results of a simulation.
+/// Returns the JSON text that the script of a report page reads, for a page with `charts` and no results of a
+/// simulation. [`document`] takes the text.
 pub fn charts_json(charts: &[&Chart]) -> String {
     data::charts_json(charts)
 }
 
-/// Returns the JSON text that [`document`] takes for a page with the results `summary` and the series of the charts in
-/// `figures`. Bar charts have no series and are left out.
+/// Returns the JSON text that the script of a report page reads, for a page with the results `summary` and the series
+/// of the charts in `figures`. Bar charts have no series and are left out. [`document`] takes the text.
 pub fn json(summary: &serde_json::Value, figures: &[Figure]) -> String {
     data::json(summary, figures)
 }

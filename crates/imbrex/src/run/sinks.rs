@@ -9,8 +9,8 @@ use crate::error::Failure;
 use crate::files::{self, Folder, IoPart, IoSpool, PlanPart, PlanSpool};
 use crate::options::SimulationOptions;
 
-/// The result files of a simulation, in the folder [`SimulationOptions::out`]. Without a folder, all methods do
-/// nothing.
+/// The result files of a simulation, in the folder that the options name ([`SimulationOptions::out`]). Without a
+/// folder, all methods do nothing.
 pub struct Sinks {
     folder: Option<Folder>,
     /// Reserves the folder while the run lasts.
@@ -83,7 +83,8 @@ impl Sinks {
     }
 
     /// Finishes the temporary files of drive number `index` (from 0) and keeps them for [`Sinks::finish`]. `result`
-    /// supplies the total service times for the background row of `ios.parquet`.
+    /// supplies the total service times, from which the last row of the drive in `ios.parquet` follows: the times that
+    /// belong to no request.
     ///
     /// # Errors
     ///

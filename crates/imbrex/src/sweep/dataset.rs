@@ -85,8 +85,8 @@ impl Dataset {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the row of the point `key`, or `None` if its file is missing or damaged. The sweep then runs the point
-    /// again.
+    /// Returns the results of the point with this key, as a row, or `None` if its file is missing or damaged. A point
+    /// is one simulation of a sweep.
     pub fn row(&self, key: &str) -> Option<Row> {
         self.with_row(key, Row::clone)
     }
@@ -105,13 +105,14 @@ impl Dataset {
         Some(found)
     }
 
-    /// Returns whether the point `key` has to run: its row is missing or damaged, or `again` is set and the row
-    /// contains an error.
+    /// Returns whether the point with this key, one simulation of a sweep, has to run: its row is missing or damaged,
+    /// or `again` is set and the row contains an error.
     pub fn is_missing(&self, key: &str, again: bool) -> bool {
         self.with_row(key, |row| again && row.text("error").is_some()).unwrap_or(true)
     }
 
-    /// Returns whether the row of the point `key` contains an error. `false` if the row is missing.
+    /// Returns whether the point with this key failed: its row contains an error. `false` if the row is missing or
+    /// damaged.
     pub fn has_failed(&self, key: &str) -> bool {
         self.with_row(key, |row| row.text("error").is_some()).unwrap_or(false)
     }

@@ -50,14 +50,15 @@ const OF_WORKLOADS: [&str; 12] = [
 /// A point of the sweep: one workload on one drive with one value of each parameter and option.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Point {
-    /// Index of the workload in [`Grid::found`].
+    /// Index of the point's workload in the list of the sweep's workloads ([`Grid::found`]), counted from 0.
     pub workload: usize,
     /// Description of the simulation that the point stands for.
     pub task: Task,
 }
 
-/// The description of a point without its workload. It contains all that a simulation of the point needs beside the
-/// workload, and can be sent to another process.
+/// The description of a point of a sweep, without the requests of its workload. A point is one simulation: one workload
+/// on one drive with one value of each parameter and option. The description contains all that a simulation of the
+/// point needs beside the workload, and can be sent to another process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Task {
     /// Key of the point, 32 hexadecimal digits: a hash of the drive, its profile, the part of the drive that is
@@ -65,8 +66,8 @@ pub struct Task {
     pub key: String,
     /// Text of the drive, with the parameters of the sweep at this point.
     pub drive: String,
-    /// Text of the drive as in the specification, without the parameters of the sweep. A text that names several drives
-    /// was expanded.
+    /// Text of the drive as in the specification, without the parameters of the sweep. If the text in the specification
+    /// lists several values of a parameter, this is the text with one of them.
     pub drive_head: String,
     /// Name and value of each option of the sweep at this point, in the order of the specification. The simulation runs
     /// with these options.
@@ -74,22 +75,24 @@ pub struct Task {
     /// Name and value of each parameter and then each option of the sweep at this point, in the order of the
     /// specification.
     pub swept: Vec<(String, String)>,
-    /// Name of the workload: [`Workload::name`].
+    /// Name of the workload in the results, such as the path of a trace ([`Workload::name`]).
     pub workload: String,
-    /// Format of the workload: [`Workload::format`].
+    /// Name of the trace's format; `table` for requests in memory, `generator` for a generator.
     pub workload_format: String,
-    /// SHA-256 of the workload's contents in hexadecimal: [`Workload::sha256`].
+    /// SHA-256 in hexadecimal of the trace's bytes, of the rows in memory, or of the generator's description.
     pub workload_sha256: String,
     /// Reason why the workload is impossible with the values of this point; `None` if it is possible. An impossible
     /// point does not run, and its row has this error.
     #[serde(default)]
     pub failure: Option<String>,
-    /// Contents of the profile files that the drives of the point need.
+    /// Contents of the TOML profile files that the point's drive and its baseline name. Empty if both have built-in
+    /// profiles.
     #[serde(default)]
     pub profile_files: ProfileFiles,
     /// Part of the drive that a workload addresses if its addresses depend on the size of the drive: its length from
     /// sector 0 on, in sectors of 512 bytes, and the text of the drive that determined it, the smallest of the
-    /// workload's points. It is equal for all points of the workload.
+    /// workload's points. It is equal for all points of the workload. `None` if the addresses do not depend on the
+    /// drive, or if no drive of the workload can be built.
     #[serde(default)]
     pub span: Option<(u64, String)>,
 }
@@ -366,8 +369,8 @@ impl Task {
         std::iter::once(self.drive.as_str()).chain(baselines)
     }
 
-    /// Returns the options for the simulation of this point. It runs on one thread, and without a baseline unless the
-    /// options name one.
+    /// Returns the options for the simulation of this point, which are those of the sweep at the point. The simulation
+    /// runs on one thread, and without a baseline unless the options name one.
     ///
     /// # Errors
     ///

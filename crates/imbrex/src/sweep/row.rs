@@ -67,7 +67,8 @@ pub struct Row {
 }
 
 /// The measurements in a row: name of the column, JSON pointer (RFC 6901) to the value within one drive's results in
-/// `summary.json`, and type of the column. Names that end in `_ns` are in nanoseconds.
+/// `summary.json`, and type of the column. A point of a sweep that failed has null in these columns. Names that end in
+/// `_ns` are in nanoseconds.
 pub const METRICS: [(&str, &str, Kind); 49] = [
     ("completed", "/completed", Kind::Long),
     ("duration_ns", "/duration_ns", Kind::Long),
@@ -202,7 +203,8 @@ impl Row {
         }
     }
 
-    /// Reads the only row of the Parquet file whose contents are `bytes`, as [`write()`] returns them.
+    /// Reads the only row of the Parquet file whose contents are `bytes`. The file contains a checksum of itself, as
+    /// those of [`write()`] do.
     ///
     /// # Errors
     ///
@@ -241,8 +243,8 @@ pub fn own_columns() -> impl Iterator<Item = &'static str> {
     of_task.into_iter().chain(["error", "warnings"]).chain(METRICS.iter().map(|(name, ..)| *name))
 }
 
-/// Reads all rows of the table whose contents are `bytes`, as [`write()`] returns them. Also returns the table itself,
-/// for its metadata.
+/// Reads all rows of the Parquet table whose contents are `bytes`. The table contains a checksum of itself, as those of
+/// [`write()`] do. Also returns the table itself, for its metadata.
 ///
 /// # Errors
 ///
@@ -314,8 +316,9 @@ pub fn write(rows: &[Row]) -> parquet::errors::Result<Vec<u8>> {
     write_with(rows, Vec::new())
 }
 
-/// Returns the contents of a Parquet file like [`write()`], with the pairs `metadata` of a key and a value in the
-/// file's metadata.
+/// Returns the contents of a Parquet file with `rows`, and with the pairs `metadata` of a key and a value in the file's
+/// metadata. The file has every column that a row has, in the order of first occurrence; a row without a column has
+/// null there. The metadata also contain a checksum of the file.
 ///
 /// # Errors
 ///

@@ -31,8 +31,9 @@ pub struct Swept {
 }
 
 impl Task {
-    /// Simulates the point on `workload` and returns its row. If the simulation fails, panics, or completes no request,
-    /// the row contains the error. Returns `None` if `progress` asked to stop.
+    /// Simulates this point of a sweep, one drive with one set of options, on `workload`, and returns its results as a
+    /// row. If the simulation fails, panics, or completes no request, the row contains the error. Returns `None` if
+    /// `progress` asked to stop.
     ///
     /// # Errors
     ///
@@ -78,9 +79,10 @@ impl Grid {
         self.points.iter().filter(|point| dataset.is_missing(&point.task.key, again)).collect()
     }
 
-    /// Simulates the points of [`Grid::missing`], at most `jobs` at once (`None`: one per core), and adds each row to
-    /// `dataset` as soon as its point ends. A point that fails has a row with its error and does not end the sweep. A
-    /// stop by `progress` is no error.
+    /// Simulates the points whose rows are missing from `dataset`; if `again` is set, also those whose row contains an
+    /// error. Runs at most `jobs` points at once (`None`: one per core), and adds each row to `dataset` as soon as its
+    /// point ends. A point that fails has a row with its error and does not end the sweep. A stop by `progress` is no
+    /// error.
     ///
     /// # Errors
     ///

@@ -27,7 +27,8 @@ pub struct Spec {
     /// Workloads, as the user names them for `imbrex simulate`. A parameter's name in braces, such as `{bs}`, stands
     /// for its value.
     pub workloads: Vec<String>,
-    /// Drive texts, as for `imbrex simulate`. A text may name several drives.
+    /// Drive texts, as for `imbrex simulate`. A text may list several values of a parameter, and then names several
+    /// drives.
     pub drives: Vec<String>,
     /// Parameters with their values; the last parameter varies fastest. A parameter whose name is in braces in a
     /// workload is replaced there; any other is set on every drive.
@@ -48,8 +49,8 @@ impl Spec {
     ///
     /// # Errors
     ///
-    /// If `text` is not TOML or has an unknown key or a value of the wrong type, or in the cases of
-    /// [`Spec::with_ranges`].
+    /// If `text` is not TOML, has an unknown key or a value of the wrong type, or names no drive. If a name has no
+    /// values, a range is invalid, or an option is unknown, has a wrong value or is not allowed in a sweep.
     pub fn parse(place: &str, text: &str) -> Result<Spec, Failure> {
         let refused = |reason: String| Failure::usage(format!("{place}: {reason}"));
         let table: Table = text.parse().map_err(|error| refused(format!("{error}")))?;

@@ -49,11 +49,12 @@ impl Mapped {
 /// A run of logical sectors in the map, with its place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MappedRun {
-    /// First logical sector.
+    /// First logical sector of the run.
     pub lba: Lba,
     /// Number of sectors of the run.
     pub sectors: Sectors,
-    /// Place of the run's first sector; the next sectors follow it.
+    /// Place of the run's first sector, which the places of the next sectors follow; [`Mapped::Absent`] if the run is
+    /// trimmed.
     pub target: Mapped,
 }
 
@@ -149,8 +150,8 @@ impl ExtentMap {
         self.sectors += sectors.0;
     }
 
-    /// Returns the `sectors` from `lba` on as a gap, or `None` if one of them is mapped. The gap is not extended:
-    /// sectors next to it may be unmapped too.
+    /// Returns the `sectors` from `lba` on as a gap (a run of unmapped sectors), or `None` if one of them is mapped,
+    /// even as trimmed. The gap is not extended: sectors next to it may be unmapped too.
     #[inline]
     pub fn gap(&self, lba: Lba, sectors: Sectors) -> Option<Gap> {
         let spot = self.runs.after(lba.0);
@@ -259,7 +260,8 @@ impl ExtentMap {
     }
 
     /// Calls `visit(lba, sectors, place)` with every part of the `sectors` from `lba` on, in order of LBA. The parts
-    /// are the runs, clipped to that range, and the gaps between them, whose place is `None`.
+    /// are the runs, clipped to that range, and the unmapped gaps between them, whose place is `None`. A trimmed run
+    /// has the place `Some(Mapped::Absent)`.
     pub fn cover(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Mapped>)) {
         let end = lba + sectors;
         let mut next = lba;

@@ -65,7 +65,8 @@ impl RunList {
         }
     }
 
-    /// Returns the runs that overlap the offsets `from..to`, clipped to that range, in order of offset.
+    /// Returns the runs that overlap the offsets from `from` up to, not including, `to`, clipped to that range, in
+    /// order of offset. Gaps are left out; trimmed runs are included.
     pub fn within(&self, from: u32, to: u32) -> impl Iterator<Item = ShortRun> + '_ {
         let reaching = (self.first_reaching(from)..self.len()).map(|index| self.runs.run(index));
         reaching.take_while(move |run| run.offset < to).map(move |run| run.clipped(from, to))
@@ -88,9 +89,10 @@ impl RunList {
         }
     }
 
-    /// Adds `run`, which must not be empty, and removes the parts of older runs that it covers. Calls `hidden` with the
-    /// old contents of its range, gaps included, as [`RunList::cover`] does. If `may_join` is set, `run` is merged with
-    /// the run before it, if it continues that run in offset and place and covers no older run.
+    /// Adds `run`, which must not be empty, and removes the parts of older runs that it covers. Calls
+    /// `hidden(offset, length, place)` with each part of the old contents of its range, in order; the place of a gap is
+    /// `None`. If `may_join` is set, `run` is merged with the run before it, if it continues that run in offset and
+    /// place and covers no older run.
     pub fn overlay(&mut self, run: ShortRun, may_join: bool, mut hidden: impl FnMut(u32, u32, Option<u32>)) {
         debug_assert!(run.length > 0, "invariant 1: an empty run at {}", run.offset);
         let begun = self.runs.upper_bound(run.offset);
@@ -113,8 +115,8 @@ impl RunList {
         }
     }
 
-    /// Removes the runs, and the parts of runs, that lie in the offsets `from..to`. Calls `removed` with each of them,
-    /// in order of offset.
+    /// Removes the runs, and the parts of runs, that lie in the offsets from `from` up to, not including, `to`. Calls
+    /// `removed` with each of them, in order of offset.
     pub fn remove(&mut self, from: u32, to: u32, removed: impl FnMut(ShortRun)) {
         let first = self.first_reaching(from);
         self.within(from, to).for_each(removed);

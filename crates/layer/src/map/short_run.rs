@@ -8,7 +8,7 @@ pub const ABSENT: u32 = u32::MAX;
 pub struct ShortRun {
     /// First sector or block, counted from the start of the unit.
     pub offset: u32,
-    /// Number of sectors or blocks of the run.
+    /// Number of sectors or blocks of the run; which of the two, the layer defines.
     pub length: u32,
     /// Place of the run's first sector or block, in a numbering that the layer defines; the next ones follow it.
     /// [`ABSENT`] if the run is trimmed.

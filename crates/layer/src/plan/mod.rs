@@ -99,7 +99,7 @@ impl Cause {
     pub const ALL: [Cause; 6] =
         [Cause::Host, Cause::Cleaning, Cause::Backup, Cause::Migration, Cause::Journal, Cause::Recovery];
 
-    /// Returns the name of the cause in results, in lower case: `host`, `cleaning`.
+    /// Returns the name of the cause in results: `host`, `cleaning`, `backup`, `migration`, `journal` or `recovery`.
     pub const fn name(self) -> &'static str {
         match self {
             Cause::Host => "host",
@@ -116,13 +116,15 @@ impl Cause {
 /// because plans have millions of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// The operation.
+    /// The operation of the step: a read, a write, a drop (trimming), a journal record or a barrier.
     pub op: StepOp,
-    /// The medium of the step.
+    /// The medium that the step reads or writes. Without meaning for other steps, which have [`Medium::Disk`].
     pub medium: Medium,
-    /// The contents of the sectors.
+    /// The contents of the sectors that the step reads or writes: the host's data, or a kind of a layer's own data. A
+    /// drop has [`Kind::Data`]; without meaning for a note and a barrier.
     pub kind: Kind,
-    /// The reason for the step.
+    /// The reason for the step, by which results count the sectors. A note and a barrier always have
+    /// [`Cause::Journal`].
     pub cause: Cause,
     /// Number of sectors that the step reads, writes or drops; 0 for a note and a barrier.
     pub sectors: u32,
@@ -145,7 +147,7 @@ impl Step {
     }
 
     /// Returns whether the step begins at the physical sector after the last one of `earlier`, with the same operation
-    /// on the same medium. Kind, cause and LBA may differ.
+    /// on the same medium. Kind, cause and LBA may differ. The result has a meaning only for reads and writes.
     pub fn continues(&self, earlier: &Step) -> bool {
         self.op == earlier.op && self.medium == earlier.medium && self.pba.0 == earlier.pba.0 + earlier.sectors as u64
     }
@@ -170,7 +172,7 @@ pub enum GroupKind {
 /// group, commands may be served.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Phase {
-    /// The purpose of the phase's group.
+    /// The purpose of the phase's group: serving the host, cleaning, migration or recovery.
     pub kind: GroupKind,
     /// Whether the phase opens a new group, which begins with no staged data. If `false`, the phase continues the group
     /// that was opened last and keeps its staged data; an earlier plan may have opened that group.
@@ -209,14 +211,15 @@ impl Plan {
         self.steps.is_empty()
     }
 
-    /// Begins a new group of this kind, with no staged data, and its first phase. Later steps belong to that phase.
+    /// Begins a new group of phases of this kind, and its first phase. No data are staged (kept in memory for later
+    /// writes of the group) yet. Later steps belong to that phase.
     #[inline]
     pub fn open(&mut self, kind: GroupKind) {
         self.push_phase(kind, true);
     }
 
-    /// Begins the next phase of the group that was opened last, perhaps by an earlier plan. `kind` must be the kind of
-    /// that group.
+    /// Begins the next phase of the group of phases that was opened last, perhaps by an earlier plan. Data that the
+    /// group has in memory stay there. `kind` must be the kind of that group; this is not checked.
     #[inline]
     pub fn next_phase(&mut self, kind: GroupKind) {
         self.push_phase(kind, false);
@@ -227,7 +230,8 @@ impl Plan {
         self.phases.push(Phase { kind, opens_group, first_step: self.steps.len() as u32 });
     }
 
-    /// Appends a read of data from the platters: the `sectors` from `pba` on are staged under the LBAs from `lba` on.
+    /// Appends a read of data from the platters: the `sectors` from `pba` on are read and kept in memory, as the
+    /// contents of the LBAs from `lba` on, for later writes of the group.
     ///
     /// # Panics
     ///
@@ -237,8 +241,9 @@ impl Plan {
         self.access(StepOp::Read, Medium::Disk, Kind::Data, cause, pba, lba, sectors);
     }
 
-    /// Appends a write of data to the platters: the `sectors` that are staged under the LBAs from `lba` on are written
-    /// to the physical sectors from `pba` on.
+    /// Appends a write of data to the platters: the contents of the LBAs from `lba` on, which the group's reads, drops
+    /// and host commands put into memory, are written to the `sectors` from `pba` on. Sectors without contents in
+    /// memory become absent, and read as zeros.
     ///
     /// # Panics
     ///
@@ -270,7 +275,8 @@ impl Plan {
         self.steps.push(Step { op, medium, kind, cause, sectors: sectors.0 as u32, pba, lba });
     }
 
-    /// Appends a drop: the `sectors` from `lba` on are staged as absent (trimmed).
+    /// Appends a drop: in memory the contents of the `sectors` from `lba` on become absent (trimmed), so that later
+    /// writes of the group write them as absent. No medium is accessed.
     ///
     /// # Panics
     ///
@@ -279,8 +285,8 @@ impl Plan {
         self.access(StepOp::Drop, Medium::Disk, Kind::Data, cause, Pba(0), lba, sectors);
     }
 
-    /// Appends a step that writes the record `note` to the journal. The record is durable after the next barrier, or
-    /// sooner.
+    /// Appends a step that writes the record `note` to the layer's journal. The record is durable after the next
+    /// barrier, or sooner.
     #[inline]
     pub fn note(&mut self, note: Note) {
         let index = self.notes.len() as u64;

@@ -6,7 +6,7 @@ use std::fmt;
 /// One record of a layer's journal: usually a change of the layer's map, encoded as a tag and four numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Note {
-    /// The kind of record, in the numbering of the layer.
+    /// Number of the kind of record. Each layer numbers its own kinds.
     pub tag: u8,
     /// Operands of the record, in the order of the fields in [`super::record::RecordInfo`]; unused operands are zero.
     pub fields: [u64; 4],
@@ -32,7 +32,8 @@ impl Note {
     }
 
     /// Returns the record with its tag increased by `by`. A layer that consists of two parts with overlapping tags uses
-    /// this to tell their records apart. The new tag must not exceed 255.
+    /// this to tell their records apart. The new tag must not exceed 255: debug builds panic then, and release builds
+    /// wrap around.
     pub fn shifted(self, by: u8) -> Note {
         Note { tag: self.tag + by, ..self }
     }

@@ -17,7 +17,7 @@ use super::note::{Note, ReplayError};
 /// Description of a kind of journal record.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordInfo {
-    /// The tag of this kind in the journal.
+    /// Number of this kind of record in the journal of its layer.
     pub tag: u8,
     /// The record's meaning in words, for help texts and dumps.
     pub what: &'static str,

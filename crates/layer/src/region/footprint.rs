@@ -7,10 +7,11 @@
 use imbrex_disk::recording::HEAD_TRACKS_MAX;
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
 
-/// Returns how many consecutive tracks, from the track that begins at sector `track` on, destroy sectors at equal
-/// distances from their own first sectors when they are written whole. The last tracks of a stroke (a run of tracks
-/// that the arm passes in one direction) are not counted, because their writes reach past the end of the stroke. The
-/// result is at least 1.
+/// Returns a number of consecutive tracks, from the track that begins at sector `track` on, that destroy sectors at
+/// equal distances from their own first sectors when they are written whole. All lie in one stroke: the tracks of one
+/// recording zone on one surface of a `horizontal` layout. The last 32 tracks of the stroke are not counted, because
+/// their writes may reach past its end. Returns 1 if fewer remain, in other layouts, on a disk with slipped tracks, or
+/// if the recording promises no equal distances.
 pub fn alike_tracks(disk: &Disk, track: Pba) -> u64 {
     let stroke = disk.geometry.stroke_from(track);
     let alike = stroke.filter(|_| disk.recording.is_alike_in_stroke(&disk.geometry, track));

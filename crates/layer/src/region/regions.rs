@@ -19,8 +19,8 @@ use super::rows::{Guesses, Row, Rows};
 use crate::context::Context;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 
-/// The parameter `region_size`: the number of bytes of a region, the guard behind it not counted. Ignored if
-/// [`REGION_TRACKS`] is not 0.
+/// The parameter `region_size`: the number of bytes of a region, the guard behind it not counted, rounded down to whole
+/// sectors; 25.6 MB unless given. Ignored if the parameter `region_tracks` is not 0.
 pub const REGION_SIZE: ParameterInfo = ParameterInfo {
     key: "region_size",
     kind: ParameterKind::Bytes,
@@ -29,7 +29,7 @@ pub const REGION_SIZE: ParameterInfo = ParameterInfo {
 };
 
 /// The parameter `region_tracks`: the number of whole tracks of a region, the guard behind it not counted. 0, the
-/// default, means that [`REGION_SIZE`] applies.
+/// default, means that the parameter `region_size` applies.
 pub const REGION_TRACKS: ParameterInfo = ParameterInfo {
     key: "region_tracks",
     kind: ParameterKind::Count,
@@ -40,8 +40,9 @@ pub const REGION_TRACKS: ParameterInfo = ParameterInfo {
 /// Maximum number of regions of a disk: more would take long to lay out, and their tables would not fit into memory.
 const REGIONS_MAX: u64 = 1 << 22;
 
-/// Checks that the disk holds at most 2²² (4,194,304) regions of `sectors` each, guards not counted. More of them would
-/// take too much memory and time. `key` is the name of the size parameter for the error message.
+/// Checks that the number of the disk's sectors divided by `sectors`, the size of a region, is at most 2²² (4,194,304);
+/// guards are not counted. More regions would take too much memory and time. `key` is the name of the size parameter
+/// for the error message.
 ///
 /// # Errors
 ///
@@ -110,8 +111,9 @@ impl Regions {
         Regions::of(Carver::new(disk, size).carve())
     }
 
-    /// Lays out regions over the whole disk like [`Regions::carve`]. Their size is [`REGION_TRACKS`] whole tracks, or
-    /// [`REGION_SIZE`] bytes, rounded down to whole sectors, if that parameter is 0.
+    /// Lays out as many regions as fit on the disk of `context`, each with a guard behind it, like [`Regions::carve`].
+    /// Their size is the parameter `region_tracks` in whole tracks or, if that is 0, the parameter `region_size` in
+    /// bytes, rounded down to whole sectors.
     ///
     /// # Errors
     ///
@@ -238,8 +240,8 @@ impl Regions {
         self.extent(at.region).start + at.offset
     }
 
-    /// Returns the LBA whose native place is the physical sector `pba`. Returns `None` if no region contains `pba`,
-    /// because it lies in a guard, for example.
+    /// Returns the LBA of the physical sector `pba`, if every logical sector lies at its own offset in its region.
+    /// Returns `None` if no region contains `pba`, because it lies in a guard, for example.
     pub fn lba_at(&self, pba: Pba) -> Option<Lba> {
         let region = self.rows.upper_bound(pba.0).checked_sub(1)?;
         let extent = self.extent(region);
@@ -303,8 +305,8 @@ impl Regions {
         }
     }
 
-    /// Splits the regions into `count` neighbouring ones at `position`, which are returned first, and the rest. Both
-    /// are numbered from 0 again.
+    /// Splits the regions into `count` neighbouring ones at `position` (the outer, middle or inner part of the disk),
+    /// which are returned first, and all others. Both are numbered from 0 again, and their LBAs begin at 0.
     ///
     /// # Panics
     ///

@@ -39,11 +39,11 @@ pub const SAFETY: ParameterInfo = ParameterInfo {
 /// A run of sectors to rewrite in place: its logical sectors, and the physical sectors in which they lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rewrite {
-    /// First logical sector.
+    /// First logical sector of the run that is rewritten.
     pub lba: Lba,
-    /// Number of sectors of the run.
+    /// Number of sectors of the run that is rewritten.
     pub sectors: Sectors,
-    /// First physical sector: the place of `lba`, before and after the rewrite.
+    /// Physical sector of `lba`, before and after the rewrite; the places of the next logical sectors follow it.
     pub home: Pba,
 }
 
@@ -70,13 +70,14 @@ impl Rewriter {
         self.spare.is_some()
     }
 
-    /// Appends to `plan` the rewrite of `target` with the staged data, a barrier, and the record `end`. With a spare,
-    /// the backup and the begin record come first. The `host_sectors` from `host_lba` on, which lie within `target`,
-    /// are written with [`Cause::Host`], the other sectors with [`Cause::Cleaning`].
+    /// Appends to `plan` the writes of `target` with the contents that the group has in memory, a barrier, and the
+    /// journal record `end`, which says that the rewrite is complete. With a spare, a backup of the new contents in the
+    /// spare and the begin record come first. The `host_sectors` from `host_lba` on, which lie within `target`, are
+    /// written with [`Cause::Host`], the other sectors with [`Cause::Cleaning`].
     ///
     /// # Panics
     ///
-    /// If a rewrite is open, or `target` is larger than the spare.
+    /// If a rewrite is open (replayed after a power cut and not repaired), or `target` is larger than the spare.
     pub fn rewrite(&self, plan: &mut Plan, target: Rewrite, host_lba: Lba, host_sectors: Sectors, end: Note) {
         assert!(self.open.is_none(), "invariant 1: a rewrite is open: {:?}", self.open);
         if let Some(spare) = self.spare {
@@ -122,7 +123,8 @@ impl Rewriter {
         Ok(())
     }
 
-    /// Closes the open rewrite, because its end record was replayed. Has no effect if none is open.
+    /// Closes the open rewrite (begun, but not known to be complete), because its end record was replayed. Has no
+    /// effect if none is open.
     pub fn ended(&mut self) {
         self.open = None;
     }

@@ -24,15 +24,15 @@ use crate::plan::{GroupKind, Plan};
 /// The parameters of a power-cut test: random plans of a layer on a toy disk, with power cuts after their steps and
 /// inside their writes.
 pub struct PowerCutTest<'a> {
-    /// The toy disk.
+    /// The disk under the layer: a toy disk of about a thousand sectors.
     pub disk: &'a SharedDisk,
-    /// Builds a new layer; every call must build an equal one.
+    /// Builds a new layer over the test's disk; every call must build an equal one.
     pub build: &'a dyn Fn() -> Box<dyn Layer>,
     /// Seed of the random commands and cuts: equal tests with equal seeds give equal runs.
     pub seed: u64,
     /// Number of plans that the test executes, those of background work included.
     pub plans: u32,
-    /// Maximum number of sectors of a random command.
+    /// Maximum number of sectors of a random command; the minimum is 1, but 0 for a flush.
     pub sectors_max: u32,
     /// Maximum number of images (possible states of the medium after a power cut) that are tried after each step. If
     /// there are more, a random selection is tried.
@@ -45,12 +45,13 @@ pub struct Tally {
     /// Number of recoveries: images (states of the medium after a power cut) from which a new layer was rebuilt, cuts
     /// during a repair included.
     pub images: u64,
-    /// Number of these recoveries in which the new layer planned repair steps.
+    /// Number of recoveries in which the layer rebuilt after a power cut planned at least one repair step. Cuts during
+    /// a repair are included.
     pub repairs: u64,
     /// Number of power cuts after which the run continued with the recovered layer and its medium. After other cuts the
     /// recovery is only checked.
     pub adopted: u64,
-    /// Number of checkpoints that replaced the records of the journal.
+    /// Number of checkpoints that replaced the records of the layer's journal during the run.
     pub checkpoints: u64,
 }
 

@@ -39,9 +39,9 @@ pub enum Fault {
     NoFlash,
     /// A step that reads data finds a physical sector that a write next to it destroyed.
     ReadDestroyed {
-        /// The first destroyed physical sector.
+        /// The first destroyed physical sector that the step reads.
         pba: Pba,
-        /// The write that destroyed this sector.
+        /// Number of the write (its plan and step) that destroyed this sector.
         by: WriteNumber,
     },
     /// A step that reads data for the logical sector `lba` finds the contents of another logical sector, or no host
@@ -56,18 +56,21 @@ pub enum Fault {
     },
     /// A read command of the host did not return the newest version of a sector.
     StaleRead {
-        /// The logical sector.
+        /// The logical sector that the host read.
         lba: Lba,
-        /// The newest version.
+        /// The newest version of the sector: the number of the host's write command that wrote it, counted from 1; 0
+        /// for zeros.
         expected: u64,
-        /// The version that the host read; 0 also if the plan read nothing for this sector.
+        /// The version that the host read: the number of a write command, counted from 1; 0 for zeros, or if the plan
+        /// read nothing for this sector.
         found: u64,
     },
     /// After the plan, the place to which the layer's map points does not hold the newest version of a logical sector.
     Lost {
-        /// The logical sector.
+        /// The logical sector whose newest version is lost.
         lba: Lba,
-        /// The newest version.
+        /// The newest version of the sector: the number of the host's write command that wrote it, counted from 1; 0
+        /// for zeros.
         expected: u64,
         /// The place to which the layer's map points; `None` if the map says that the sector is trimmed.
         at: Option<(Medium, Pba)>,
@@ -77,7 +80,7 @@ pub enum Fault {
     /// At a barrier, no copy of the newest version of a logical sector is intact where recovery could find it, so a
     /// power cut would lose the sector.
     Endangered {
-        /// The logical sector.
+        /// The logical sector that a power cut would lose.
         lba: Lba,
         /// The place of the copy that was overwritten or destroyed since the last barrier.
         at: (Medium, Pba),

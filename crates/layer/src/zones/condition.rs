@@ -100,7 +100,7 @@ pub enum ZoneError {
     /// zone. Or a requested write pointer lies past the end of the zone.
     #[error("zone {zone} has room for {room} sectors more, not for {sectors}")]
     NoRoom {
-        /// Number of the zone.
+        /// Number of the zone, counted from 0.
         zone: u32,
         /// Number of sectors from the start of the write to that end; for a requested pointer, the length of the zone.
         room: u64,
@@ -110,7 +110,7 @@ pub enum ZoneError {
     /// The zone's condition does not allow the operation.
     #[error("zone {zone} is {}: it cannot be {what}", .condition.name())]
     Condition {
-        /// Number of the zone.
+        /// Number of the zone, counted from 0.
         zone: u32,
         /// Condition of the zone.
         condition: Condition,
@@ -121,19 +121,19 @@ pub enum ZoneError {
     /// drive closes none of them.
     #[error("{limit} zones are explicitly open, the most there may be: close or finish one")]
     TooManyOpen {
-        /// The maximum number of open zones.
+        /// The maximum number of zones of the drive that may be open at a time.
         limit: u32,
     },
     /// A zone cannot become open or closed: the limit of active zones (open and closed ones) is reached.
     #[error("{limit} zones are open or closed, the most there may be: finish or reset one")]
     TooManyActive {
-        /// The maximum number of active zones.
+        /// The maximum number of zones of the drive that may be open or closed at a time.
         limit: u32,
     },
     /// The requested write pointer lies past the present one; an operation can only set it back.
     #[error("zone {zone} is written up to sector {pointer}: its pointer cannot be set ahead to {to}")]
     PointerAhead {
-        /// Number of the zone.
+        /// Number of the zone, counted from 0.
         zone: u32,
         /// The write pointer, in sectors from the start of the zone.
         pointer: u64,

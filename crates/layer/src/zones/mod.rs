@@ -289,10 +289,10 @@ impl Zones {
         first.min(end) as u32..end as u32
     }
 
-    /// Records that the `sectors` from `lba` on were written to the medium. In each zone the recorded pointer moves
-    /// behind the last of these sectors, unless it is there or further already. Conventional, read-only and offline
-    /// zones do not change. Writes that were not accepted before are recorded too, so that their zones may become
-    /// closed or full.
+    /// Records that the `sectors` from `lba` on, which must lie within the zones, were written to the medium. In each
+    /// zone the recorded pointer (behind the executed writes) moves behind the last of these sectors, unless it is
+    /// there or further already. Conventional, read-only and offline zones do not change. Writes that were not accepted
+    /// before are recorded too, so that their zones may become closed or full.
     pub fn wrote(&mut self, lba: Lba, sectors: Sectors) {
         let (mut next, end) = (lba.0, lba.0 + sectors.0);
         while next < end {
@@ -395,15 +395,16 @@ impl Zones {
         self.set_back(index, 0, plan)
     }
 
-    /// Resets every sequential zone that is neither read-only nor offline. Appends to `plan` the records of the zones
-    /// that were not in their initial state, and a barrier.
+    /// Resets every sequential zone that is neither read-only nor offline: sets its write pointer to its start, so that
+    /// it is empty and its data are lost. Appends to `plan` the records of the zones that were not in their initial
+    /// state, and a barrier.
     pub fn reset_all(&mut self, plan: &mut Plan) {
         self.reset_those_of(self.conventional..self.len(), plan);
     }
 
     /// Resets the zones whose numbers lie in `zones`, except conventional, read-only and offline ones and those in
-    /// their initial state. Appends the records of the reset zones and a barrier to `plan`. Returns the number of reset
-    /// zones.
+    /// their initial state: sets their write pointers to their starts, so that they are empty and their data are lost.
+    /// Appends the records of the reset zones and a barrier to `plan`. Returns the number of reset zones.
     pub fn reset_those_of(&mut self, zones: std::ops::Range<u32>, plan: &mut Plan) -> u32 {
         let mut reset = 0;
         for index in zones.start.max(self.conventional)..zones.end {

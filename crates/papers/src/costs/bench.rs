@@ -51,14 +51,15 @@ pub(super) struct Cost {
     pub series: DriveSeries,
     /// The first time that a request had to wait for cleaning; `None` if none had to.
     pub cliff: Option<Cliff>,
-    /// The bursts of the workload, in order. A pause of a second or more separates two bursts.
+    /// The bursts of the workload, in order of time: groups of requests between pauses of a second or more.
     pub bursts: Vec<Burst>,
 }
 
 /// A burst: the requests of a workload between two pauses of a second or more.
 #[derive(Clone, Copy)]
 pub(super) struct Burst {
-    /// Number of requests of the burst that completed before one had to wait for cleaning: all of them if none had to.
+    /// Number of requests of the burst that completed before one had to wait for the layer's cleaning: all of them if
+    /// none had to.
     pub free: u64,
     /// Whether a request of the burst had to wait until the layer had cleaned.
     pub has_waited: bool,

@@ -21,15 +21,17 @@ const SWITCH_TRACKS: u32 = 2;
 /// Cost of one operation of a layer, or a sum of such costs.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Cost {
-    /// Simulated duration of the operation, in nanoseconds, as the mechanics of the simulation time it.
+    /// Simulated duration of the operation, in nanoseconds: seeks, rotational waits and transfers together.
     pub whole_ns: u64,
     /// Number of seeks: moves of the head over more than two radial tracks.
     pub seeks: u64,
-    /// Time of these seeks by eq. 1 of the paper, in nanoseconds.
+    /// Time of all seeks (moves of the head over more than two radial tracks) by eq. 1 of Hajkazemi 2019, in
+    /// nanoseconds.
     pub seek_ns: u64,
     /// Number of switches: moves of the head over one or two radial tracks.
     pub switches: u64,
-    /// Time of the switches by eq. 1 of the paper, in nanoseconds.
+    /// Time of all switches (moves of the head over one or two radial tracks) by eq. 1 of Hajkazemi 2019, in
+    /// nanoseconds.
     pub switch_ns: u64,
 }
 

@@ -8,7 +8,7 @@ pub(super) struct Column {
     pub extra_percent: u64,
     /// Size of the disk in blocks of 4 KiB.
     pub blocks: u64,
-    /// Number of blocks of 4 KiB that the file system cannot use.
+    /// Number of blocks of 4 KiB that the file system cannot use with this allocation algorithm.
     pub unusable: u64,
 }
 

@@ -52,10 +52,10 @@ pub struct Options {
 pub struct Recording {
     /// The program's changes to the files, its syncs and its sends, in order.
     pub log: Log,
-    /// Exit status of the program: its exit code, or the signal that killed it.
+    /// Exit status of the recorded program: its exit code, or the signal that killed it.
     pub status: ExitStatus,
-    /// Number of `io_uring_setup` and `io_setup` calls that failed with `ENOSYS`, because the recorder cannot follow
-    /// such I/O.
+    /// Number of `io_uring_setup` and `io_setup` calls of the program that the recorder made fail with `ENOSYS`,
+    /// because it cannot follow such I/O.
     pub refused: u64,
 }
 

@@ -16,6 +16,7 @@ const MULTIPLE: f64 = 0.04;
 /// The band size measured at one place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
+    /// Size of a band (the unit of cleaning) at this place of the drive, in bytes.
     pub bytes: u64,
     /// Number of whole bands that were seen to leave the cache at this place.
     pub bands: usize,

@@ -14,7 +14,7 @@ pub struct Experiment {
     pub source: &'static str,
     /// Whether the experiment writes to the drive, which destroys data.
     pub writes: bool,
-    /// Names of the experiments whose results this one needs. They run first, unless they are left out.
+    /// Names of the experiments whose results this one needs; empty for none. They run first, unless they are left out.
     pub needs: &'static [&'static str],
     /// Names of the properties that the experiment may add to the verdict.
     pub properties: &'static [&'static str],

@@ -20,9 +20,11 @@ pub(super) struct Filled {
     /// Number of writes that were answered before a write had to wait because the cache was full; `None` if the cache
     /// never was.
     pub count: Option<u64>,
-    /// Latencies of the first 65,536 writes, in nanoseconds, in the order of completion.
+    /// Latencies of the first 65,536 writes to complete, in nanoseconds, in the order of completion. Fewer if the run
+    /// ended before.
     pub latencies: Vec<u64>,
-    /// Median number of writes that the drive answered together, that is, less than half a rotation apart.
+    /// Median size of a packet, in writes: a packet is a run of writes whose answers follow each other by less than
+    /// half a rotation. Of the first 65,536 writes only.
     pub at_once: usize,
     /// Estimated number of parts of the cache. A part is a set or a log that is cleaned by itself; a write that finds
     /// its part full stalls. So the estimate is the number of stalls near write number `count`. 0 if the cache was not
@@ -33,8 +35,8 @@ pub(super) struct Filled {
     /// unequal that the first are full again before the last. It is no guess if each of many sets was full once, unless
     /// they may also be such logs.
     pub is_spread: bool,
-    /// The stalls, which are the longest waits for an answer: pairs of the number of writes before the stall and its
-    /// duration in nanoseconds.
+    /// The stalls, which are unusually long waits for an answer, in order of time: pairs of the number of writes before
+    /// the stall and its duration in nanoseconds.
     pub stalls: Vec<(u64, u64)>,
 }
 

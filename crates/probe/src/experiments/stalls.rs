@@ -40,11 +40,14 @@ struct Round {
     sets: usize,
 }
 
-/// Description of a full cache; the fields are those of [`super::filling::Filled`].
+/// Size of a full cache, as concluded from the stalls of writes.
 #[derive(Debug)]
 pub(super) struct Full {
+    /// Number of writes that the cache held when it was full.
     pub count: u64,
+    /// Estimated number of parts of the cache that are cleaned by themselves: sets or logs.
     pub parts: usize,
+    /// Whether `count` is a guess, because stalls continued all the time, or fit another size too.
     pub is_spread: bool,
 }
 
@@ -60,8 +63,8 @@ pub(super) struct Watch {
     usual: u64,
     longest: u64,
     candidate: Option<(u64, u64)>,
-    /// The stalls seen so far, in order: pairs of the number of writes before the stall and its duration in
-    /// nanoseconds.
+    /// The stalls (unusually long waits for an answer) so far, in order: pairs of the number of writes before the stall
+    /// and its duration in nanoseconds.
     pub stalls: Vec<(u64, u64)>,
 }
 

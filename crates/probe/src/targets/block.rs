@@ -35,8 +35,8 @@ pub struct Block {
 /// Options for opening a block device or a file as a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// Whether operations will write. Then the target is opened for writing. A block device is opened exclusively
-    /// (`O_EXCL`), which fails if the device is in use.
+    /// Whether operations will write. If so, the target is opened for writing, and a block device exclusively
+    /// (`O_EXCL`), which fails if it is in use. Otherwise the target is opened read-only, and may be in use.
     pub may_write: bool,
 }
 
@@ -45,8 +45,8 @@ impl Block {
     ///
     /// # Errors
     ///
-    /// [`TargetError::Refused`] if the device is in use. [`TargetError::Failed`] if `path` is neither a block device
-    /// nor a file, cannot be opened with direct access, or the kernel permits no io_uring.
+    /// [`TargetError::Refused`] if a device that is opened for writing is in use. [`TargetError::Failed`] if `path` is
+    /// neither a block device nor a file, cannot be opened with direct access, or the kernel permits no io_uring.
     pub fn open(path: &Path, access: Access) -> Result<Block, TargetError> {
         let place = path.display().to_string();
         let failed = |reason: String| TargetError::failed(place.clone(), reason);
@@ -89,7 +89,7 @@ impl Block {
         Survey::of(&self.about.name, &self.file)
     }
 
-    /// Returns the uses of the target by others, one clause each, such as a mount; empty if there are none.
+    /// Returns a text for each use of the target by others, such as a mount or another process; empty if it is unused.
     ///
     /// # Errors
     ///

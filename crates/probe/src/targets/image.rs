@@ -121,7 +121,8 @@ impl Image {
         read.is_ok() && magic == imbrex_device::image::MAGIC
     }
 
-    /// Opens the image file at `path` as a target. Without `may_write`, the file is not changed.
+    /// Opens the image file at `path` as a target. Without `may_write`, operations cannot write, and the file is not
+    /// changed.
     ///
     /// # Errors
     ///

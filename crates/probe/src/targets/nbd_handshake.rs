@@ -13,10 +13,15 @@ const BLOCK_BYTES: u32 = 512;
 /// Properties of an export, as reported by the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Export {
+    /// Size of the export in bytes.
     pub size_bytes: u64,
+    /// Whether the server refuses writes to the export.
     pub is_read_only: bool,
+    /// Whether the server accepts writes with forced unit access (FUA), which are durable when they are answered.
     pub has_fua: bool,
+    /// Size in bytes of the smallest block that can be read or written; 512 if the server reports less, or none.
     pub block_bytes: u32,
+    /// Description of the export for people; `None` if the server gives none, or none in UTF-8.
     pub description: Option<String>,
 }
 

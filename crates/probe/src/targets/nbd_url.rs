@@ -18,7 +18,9 @@ pub(super) enum Place {
 /// The address of an export.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct NbdUrl {
+    /// Address of the server: host and port, or the path of a Unix socket.
     pub place: Place,
+    /// Name of the export, with percent codes replaced; empty for the server's default export.
     pub export: String,
 }
 

@@ -11,8 +11,8 @@ use std::sync::{Mutex, MutexGuard};
 /// Path and former text of each file that is changed now.
 static CHANGED: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
 
-/// Restores all device settings that targets of this process have changed. For use just before the process ends without
-/// running destructors. Errors are ignored.
+/// Restores all device settings, such as read-ahead and write cache, that open targets of this process have changed.
+/// For use just before the process ends without running destructors. Errors are ignored.
 pub fn restore_all() {
     for (path, former) in std::mem::take(&mut *lock()) {
         // If the file cannot be written any more, nothing else can be done.

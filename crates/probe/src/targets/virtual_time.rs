@@ -45,6 +45,7 @@ pub(super) trait Machine {
 
 /// A drive with the host's clock and the operations in flight.
 pub(super) struct VirtualTime<M> {
+    /// The emulated drive that performs the operations.
     pub machine: M,
     now_ns: u64,
     /// Operations in flight, by the numbers that the drive gave them.

@@ -37,8 +37,8 @@ pub enum AskError {
 ///
 /// # Errors
 ///
-/// No server can be reached, the connection ends before the answer, the answer is not one of this protocol, or the
-/// server refuses the request.
+/// No server can be reached, `patience` is zero or runs out, the connection ends before the answer, the answer is not
+/// one of this protocol or is longer than 1 MiB, or the server refuses the request.
 pub fn ask(path: &Path, request: &Value, patience: Option<Duration>) -> Result<Value, AskError> {
     let mut stream = UnixStream::connect(path).map_err(AskError::Unreachable)?;
     stream.set_read_timeout(patience).map_err(AskError::Unreachable)?;

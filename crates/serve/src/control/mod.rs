@@ -44,7 +44,7 @@ pub const LINE_BYTES_MAX: usize = 64 << 10;
 /// Time in which the whole line of a request must arrive, counted from the start of the connection. Then the request is
 /// refused with the code `late`.
 pub const LINE_TIME: Duration = Duration::from_secs(5);
-/// Time for which a write of an answer waits for the client to read. Then the server closes the connection.
+/// Time for which the write of an answer waits for a client that does not read. Then the server closes the connection.
 pub const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Interval at which new connections are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -138,7 +138,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Starts a thread that answers requests at `socket`, each connection in a thread of its own.
+    /// Starts a thread that accepts connections at `socket`. Each connection gets a thread of its own, which answers
+    /// one request.
     ///
     /// # Errors
     ///
@@ -151,8 +152,8 @@ impl Control {
         Ok(Control { served, thread })
     }
 
-    /// Prepares for the end of the drive: refuses new snapshots, interrupts a snapshot in progress, and waits until it
-    /// has ended. Other requests are still answered.
+    /// Prepares for the end of the drive: refuses new snapshots (copies of the image), interrupts a snapshot in
+    /// progress, and waits until it has ended. Other requests are still answered.
     pub fn begin_end(&self) {
         self.served.set_phase(Phase::Ending);
         drop(self.served.wait_until(|state| state.snapshot.is_none()));

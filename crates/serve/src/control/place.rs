@@ -52,7 +52,7 @@ fn entry(identity: &FileIdentity) -> PathBuf {
 }
 
 /// Returns the path at which clients find the control socket of the server of an image. The path follows from the
-/// device and inode number of the image's file. Whether a file exists there is not checked.
+/// user, and from the device and inode number of the image's file. Whether a file exists there is not checked.
 ///
 /// # Errors
 ///

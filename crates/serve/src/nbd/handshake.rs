@@ -27,7 +27,7 @@ const OPTIONS_MAX: usize = 1000;
 pub struct Session {
     /// Whether the client chose structured replies, in which the server then answers reads, BLOCK_STATUS and errors.
     pub structured: bool,
-    /// Whether the client chose the metadata context `base:allocation`, which BLOCK_STATUS requires.
+    /// Whether the client chose the metadata context `base:allocation`. Without it, the server refuses BLOCK_STATUS.
     pub allocation: bool,
 }
 
@@ -39,7 +39,8 @@ pub enum Ended {
     /// The client asked for TLS, and the server agreed. The TLS handshake follows, and then the options are negotiated
     /// anew.
     StartTls,
-    /// The server closes the connection: the client aborted, named an unknown export, or broke the protocol.
+    /// The server closes the connection: the client aborted, named an unknown export in EXPORT_NAME, broke the
+    /// protocol, or sent 1000 options without an end.
     Closed,
 }
 
@@ -78,8 +79,9 @@ pub fn greet(stream: &mut (impl Read + Write)) -> io::Result<Option<bool>> {
 }
 
 /// Reads and answers options of the NBD handshake until one ends the negotiation. `facts` describe the only export,
-/// which is known by the empty name and by the drive's label. `no_zeroes` is the result of [`greet`]. A client that
-/// breaks the protocol, or sends more than 1000 options, ends it with [`Ended::Closed`].
+/// which is known by the empty name and by the drive's label. `no_zeroes` is the result of [`greet`]. The outcome is
+/// [`Ended::Closed`] if the client aborts, breaks the protocol, names an unknown export in EXPORT_NAME, or sends 1000
+/// options without an end.
 ///
 /// # Errors
 ///

@@ -38,7 +38,7 @@ pub struct DeviceInfo {
     pub queues: u16,
     /// Depth of each queue: the maximum number of requests in flight in it.
     pub queue_depth: u16,
-    /// State of the device, set by the driver, such as [`state::DEAD`].
+    /// State of the device, set by the driver: 0 ([`state::DEAD`]) if no server runs for it, otherwise another number.
     pub state: u16,
     /// Unused; always 0.
     pub pad: u16,
@@ -67,7 +67,7 @@ pub struct DeviceInfo {
 pub struct Parameters {
     /// Size of this structure in bytes.
     pub length: u32,
-    /// Groups of fields that are filled in, as bits of [`part`].
+    /// Groups of fields of this structure that are filled in, as bits of [`part`]; the driver ignores the other fields.
     pub parts: u32,
     /// Attributes of the disk, as bits of [`attribute`].
     pub attributes: u32,
@@ -87,7 +87,7 @@ pub struct Parameters {
     pub sectors: u64,
     /// Mask of the address bits that the data of one request must not cross (`virt_boundary_mask`); here always 0.
     pub boundary_mask: u64,
-    /// Offset of the first discardable unit from the start of the disk (`discard_alignment`); here always 0.
+    /// Offset of the first discardable unit from the start of the disk, in bytes (`discard_alignment`); here always 0.
     pub discard_alignment: u32,
     /// Size in bytes of the unit of discards.
     pub discard_granularity: u32,

@@ -41,7 +41,8 @@ const ZEROES_BYTES_MAX: u64 = 8 << 20;
 /// Maximum time for the character device to appear.
 const APPEARANCE_TIME: Duration = Duration::from_secs(10);
 
-/// A Linux block device `/dev/ublkbN` that is backed by an emulated drive. Dropping this value removes the device.
+/// A Linux block device `/dev/ublkbN` that is backed by an emulated drive. Dropping this value removes the device, if
+/// [`BlockDevice::stop`] did not; errors are then ignored.
 pub struct BlockDevice {
     control: Control,
     number: u32,

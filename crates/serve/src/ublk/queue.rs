@@ -43,9 +43,10 @@ pub(super) struct Agreed {
     pub depth: u16,
     /// Maximum number of data bytes of one request.
     pub request_bytes_max: usize,
-    /// Opcode of [`command::FETCH`] that this driver understands.
+    /// Opcode for [`command::FETCH`] (asks for the first request of a tag) that this kernel's driver understands.
     pub fetch: u32,
-    /// Opcode of [`command::COMMIT_AND_FETCH`] that this driver understands.
+    /// Opcode for [`command::COMMIT_AND_FETCH`] (returns a result, asks for the next request) that this kernel's driver
+    /// understands.
     pub commit_and_fetch: u32,
 }
 

@@ -15,14 +15,14 @@ use imbrex_trace::When;
 /// An arrival process: the rule for the time at which each request of the workload enters the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// A queue for this many outstanding requests. The workload's inter-arrival times are kept until the queue is full.
-    /// Then the next request enters when a place is free, and later ones keep their distance to it, so time dilates
-    /// (Hajkazemi 2019 §3).
+    /// The queue takes at most this many outstanding requests; 0 counts as 1. The workload's inter-arrival times are
+    /// kept until the queue is full. Then the next request enters when one completes, and later ones keep their
+    /// distance to it, so time dilates (Hajkazemi 2019 §3).
     FixedQueue(u32),
-    /// This many requests are always outstanding: the next one enters when one completes, and the workload's times are
-    /// ignored.
+    /// This many requests are always outstanding (0 counts as 1): the next one enters when one completes, and the
+    /// workload's arrival times are ignored. Pauses of a generator relative to a completion are kept.
     Closed(u32),
-    /// Each request enters at the workload's time; the queue is unbounded.
+    /// Each request enters at the workload's time, but not before the request ahead of it; the queue is unbounded.
     Open,
     /// Each request enters when the one before it completes (Cassuto 2010 §III.B); all times of the workload are
     /// ignored.
@@ -81,9 +81,9 @@ pub struct ArrivalClock {
 /// The time at which a request may enter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
-    /// At this time, if fewer requests than the depth are outstanding by then.
+    /// The request may enter at this simulated time, if a place among the outstanding requests is free by then.
     At(SimTime),
-    /// Only after all requests before it have completed.
+    /// The request may enter only after all requests before it have completed; the time is not known yet.
     AfterDrain,
 }
 
@@ -100,8 +100,9 @@ impl ArrivalClock {
         }
     }
 
-    /// Takes a place until `end` for a request that has just entered and will be answered at `end`, such as a write
-    /// into the volatile cache. `outstanding` is the number of other outstanding requests.
+    /// Takes a place among the outstanding requests until `end` for a request that has just entered and will be
+    /// answered at `end`, such as a write into the volatile cache. `outstanding` is the number of other outstanding
+    /// requests, without held places.
     pub fn hold(&mut self, end: SimTime, outstanding: usize) {
         if outstanding == 0 {
             self.drained(end);
@@ -122,18 +123,18 @@ impl ArrivalClock {
         }
     }
 
-    /// Returns the time since which a place has been free, but not before the last entry. Fewer requests than the depth
-    /// must be outstanding.
+    /// Returns the time since which a place for an outstanding request has been free, but not before the last entry.
+    /// Fewer requests than the depth must be outstanding; this is not checked.
     pub fn place_free_since(&self) -> SimTime {
         self.place_free_since.max(self.last_entry)
     }
 
-    /// Returns the time at which the last request entered; 0 before the first.
+    /// Returns the simulated time at which the last request entered; 0 before the first.
     pub fn last_entry(&self) -> SimTime {
         self.last_entry
     }
 
-    /// Records that a place became free at `at`, after all places had been taken.
+    /// Records that a place for an outstanding request became free at `at`, after all places had been taken.
     pub fn place_freed(&mut self, at: SimTime) {
         self.place_free_since = at;
     }

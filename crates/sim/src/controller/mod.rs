@@ -36,11 +36,14 @@ pub struct Served {
     /// Time at which the arm has finished its work for the command: later than `answered` if a write was reported
     /// early.
     pub free: SimTime,
-    /// Part of the time before the answer in which the arm moved.
+    /// Time in which the arm moved for the command, and for the least reading on that follows a read; 0 for a write
+    /// that was reported early.
     pub seek: SimDuration,
-    /// Part of the time before the answer in which the arm waited until a sector passed.
+    /// Time in which the arm waited until a sector passed, for the command and for the least reading on that follows a
+    /// read; 0 for a write that was reported early.
     pub rotation: SimDuration,
-    /// Part of the time before the answer in which sectors passed under the head. Time on the bus is not included.
+    /// Time in which sectors passed under the head, for the command and for the least reading on that follows a read; 0
+    /// for a write that was reported early. Time on the bus is not included.
     pub transfer: SimDuration,
 }
 

@@ -113,9 +113,10 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.destage_with(first, gap)
     }
 
-    /// Writes all dirty sectors among `sectors` back to the medium, beginning at `at` or as soon as the drive is free,
-    /// whichever is later. Whole dirty ranges are written, so sectors beside `sectors` may be written too. So may
-    /// ranges that must precede them or that the layer joins with them.
+    /// Writes all dirty sectors of the volatile cache among `sectors` (exclusive end) back to the medium, beginning at
+    /// `at` or as soon as the drive is free, whichever is later. Whole dirty ranges are written, so sectors beside
+    /// `sectors` may be written too. So may ranges that must precede them or that the layer joins with them. Does
+    /// nothing if none of `sectors` is dirty.
     ///
     /// # Errors
     ///
@@ -194,8 +195,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.cache.holds_some_of(&sectors).then_some(sectors)
     }
 
-    /// Drops the dirty sectors among `sectors` from the volatile cache without writing them, because the host has
-    /// trimmed them.
+    /// Drops the dirty sectors among `sectors` (exclusive end) from the volatile cache without writing them, because
+    /// the host has trimmed them. Sectors that are not dirty are ignored.
     pub fn discard(&mut self, sectors: &Range<Lba>) {
         let mut next = sectors.start;
         while next < sectors.end {
@@ -207,8 +208,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
     }
 
-    /// Returns the dirty ranges of the volatile cache in order of address, as write commands. Ranges are disjoint;
-    /// adjacent sectors may be in two ranges.
+    /// Returns the dirty ranges of the volatile cache in order of address, each as a write command for its sectors.
+    /// Ranges are disjoint; adjacent sectors may be in two ranges. Empty if nothing is dirty.
     pub fn dirty_ranges(&self) -> Vec<Command> {
         self.cache.ranges()
     }

@@ -68,11 +68,13 @@ pub enum Stepped {
 /// Result of a simulation that ran to the end of its workload.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Measurements at the host, such as latencies, since the end of the warm-up.
+    /// Measurements at the host since the end of the warm-up, such as latencies and numbers of completed requests.
     pub metrics: RunMetrics,
-    /// Counters of reads and writes at the medium and of cleaning, since the end of the warm-up.
+    /// Counters of the layer's reads and writes on platters and flash, and statistics of cleaning, since the end of the
+    /// warm-up.
     pub timing: Timing,
-    /// Result of the integrity check, and of the check of a zoned drive's write rules.
+    /// Result of the check whether live data stayed intact; on a host-managed drive, the host's breaks of the drive's
+    /// write rules if there were any.
     pub integrity: Integrity,
     /// Number of requests read from the workload: completed and rejected ones, those of the warm-up included.
     pub requests: u64,
@@ -159,12 +161,14 @@ enum Job {
 }
 
 impl<S: Source, O: Observer> Engine<S, O> {
-    /// Creates an engine that will run the workload `source` on `drive` and moves no bytes.
+    /// Creates an engine that will run the workload `source` on `drive`, and that simulates times only: no bytes are
+    /// stored or moved.
     pub fn new(drive: Drive, options: Options, source: S, observer: O) -> Engine<S, O> {
         Engine::with_carrier(drive, options, source, observer, Nothing)
     }
 
-    /// Executes the workload to its end, writes all dirty sectors of the volatile cache back, and returns the outcome.
+    /// Executes the workload to its end, or until the observer stops it. Then writes all dirty sectors of the volatile
+    /// cache back, and returns the outcome.
     ///
     /// # Errors
     ///
@@ -210,7 +214,8 @@ impl<O: Observer, C: Carrier> Engine<Inbox, O, C> {
 }
 
 impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
-    /// Creates an engine that will run the workload `source` on `drive`; `carrier` moves the bytes.
+    /// Creates an engine that will run the workload `source` on `drive`. The engine decides on times and places;
+    /// `carrier` moves the bytes. Simulated time begins at 0.
     pub fn with_carrier(drive: Drive, options: Options, source: S, observer: O, carrier: C) -> Engine<S, O, C> {
         let sector_bytes = drive.disk.sector_bytes;
         let caveat = drive.caveat_distances();
@@ -286,8 +291,9 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     }
 
     /// Performs the next action, unless it would begin after `until`. An action is a service, a write into or out of
-    /// the volatile cache, a phase of background work, or a move of the clock to the next entry. A source that had
-    /// ended is read again, so it may be an inbox.
+    /// the volatile cache, a phase of background work, or a move of the clock to the next entry of a request. Returns
+    /// [`Stepped::Worked`] after an action, [`Stepped::NotBefore`] with the time of an action after `until`, and
+    /// [`Stepped::Idle`] if there is nothing to do. A source that had ended is read again.
     ///
     /// # Errors
     ///
@@ -344,8 +350,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         &self.drive
     }
 
-    /// Returns mutable references to the drive and the observer, for an observer that needs the drive's layer between
-    /// two steps.
+    /// Returns mutable references to the drive and the observer at once, for example to change the layer and report
+    /// that between two steps.
     pub fn drive_and_observer(&mut self) -> (&mut Drive, &mut O) {
         (&mut self.drive, &mut self.observer)
     }
@@ -371,14 +377,15 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.carrier
     }
 
-    /// Keeps writes within one run of `ordered` in order from now on: they reach the medium in order of entry, through
-    /// the queue, through the volatile cache or past it.
+    /// Keeps writes within one run of `ordered` in order from now on. A run is one of equal parts of the address space,
+    /// such as a zone. The writes reach the medium in order of entry, through the queue, through the volatile cache or
+    /// past it.
     pub fn keep_order(&mut self, ordered: Ordered) {
         self.queue.keep_order_in(ordered);
         self.cache.keep_order_in(ordered);
     }
 
-    /// Returns the simulated time up to which the engine has worked.
+    /// Returns the simulated time up to which the engine has worked; 0 is the start of the run.
     pub fn now(&self) -> SimTime {
         self.now
     }
@@ -388,17 +395,20 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         &self.metrics
     }
 
-    /// Returns the timing of the mechanics, with the counters of the medium since the end of the warm-up.
+    /// Returns the timing of plans on the platters and flash. It holds the head's position and the counters of reads,
+    /// writes and cleaning since the end of the warm-up.
     pub fn timing(&self) -> &Timing {
         &self.timing
     }
 
-    /// Returns a mutable reference to the timing of the mechanics, for example to record the path of the head.
+    /// Returns a mutable reference to the timing of plans on the platters and flash, for example to record the path of
+    /// the head.
     pub fn timing_mut(&mut self) -> &mut Timing {
         &mut self.timing
     }
 
-    /// Returns a mutable reference to the drive's slow sectors, which take additional time.
+    /// Returns a mutable reference to the drive's slow sectors: ranges of LBAs in which every read and write takes
+    /// additional time. A new drive has none.
     pub fn slow_mut(&mut self) -> &mut Slow {
         &mut self.slow
     }

@@ -16,7 +16,8 @@ pub enum Fit {
     Wrap,
     /// All addresses are multiplied by capacity / extent if the given extent of the workload, in sectors of 512 bytes,
     /// exceeds the capacity. Lengths stay; a request that would end past the capacity is moved back to end there. A
-    /// request longer than the drive is rejected.
+    /// request longer than the drive is rejected. With a smaller extent addresses stay, and a request past the capacity
+    /// is rejected.
     Scale(u64),
 }
 
@@ -27,14 +28,14 @@ pub struct Options {
     pub arrival: Arrival,
     /// Scheduler, which chooses the next request to serve.
     pub schedule: Schedule,
-    /// Size of the volatile write cache in bytes; 0 for none.
+    /// Size of the volatile write cache in bytes, rounded down to whole sectors; 0 turns it off.
     pub write_cache_bytes: u64,
-    /// Size of the buffer for read look-ahead in bytes; 0 for none.
+    /// Size of the buffer for read look-ahead in bytes, rounded down to whole sectors; 0 turns look-ahead off.
     pub read_ahead_bytes: u64,
-    /// Treatment of requests that reach past the capacity of the drive.
+    /// Treatment of requests that reach past the capacity of the drive: rejected, moved, or scaled to fit.
     pub fit: Fit,
     /// Number of first requests of the workload that are not measured: all measurements are reset when request number
-    /// `warmup_requests`, counted from 1, completes. 0 measures all.
+    /// `warmup_requests`, counted from 1, completes or is rejected. 0 measures all.
     pub warmup_requests: u64,
     /// Width of the windows of simulated time in which completions are counted.
     pub window: SimDuration,
@@ -59,8 +60,13 @@ impl Options {
         }
     }
 
-    /// Returns options for a drive that serves live requests: the scheduler and the caches of its profile, and arrival
-    /// times as given ([`Arrival::Open`]). The rest is like [`Options::bare`].
+    /// Returns options for a drive that serves live requests: the scheduler and the caches of its profile, an unbounded
+    /// queue, and entry at the times of the requests. There is no warm-up or check, requests past the capacity are
+    /// rejected, and windows are 1 s wide.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the profile names an unknown scheduler.
     pub fn live(drive: &Drive) -> Options {
         let host = &drive.host;
         Options {

@@ -62,8 +62,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         Ok(())
     }
 
-    /// Drops from the cache the sectors that the batch writes, destroys or trims past it. If the layer keeps no trims, trimmed
-    /// sectors keep their contents: then dirty sectors stay, because they are newer than those on the medium.
+    /// Drops from the cache the sectors that the batch writes, destroys or trims past it. If the layer keeps no trims,
+    /// trimmed sectors keep their contents: then dirty sectors stay, because they are newer than those on the medium.
     fn discard_overtaken(&mut self) {
         let keeps_trims = self.drive.layer.keeps_trims();
         for index in 0..self.commands.len() {

@@ -17,8 +17,8 @@ pub struct CleaningMetrics {
 }
 
 impl CleaningMetrics {
-    /// Counts one phase of a cleaning event: it took the time `taken` and wrote `sectors` sectors of host data. `opens`
-    /// is true for the first phase of an event, which ends the event before it.
+    /// Counts one phase of a cleaning event, a piece of the layer's own work: the phase took the time `taken` and wrote
+    /// `sectors` sectors of host data. `opens` is true for the first phase of an event, which ends the event before it.
     pub fn phase(&mut self, opens: bool, taken: SimDuration, sectors: u64) {
         if opens {
             self.close();
@@ -36,12 +36,13 @@ impl CleaningMetrics {
         }
     }
 
-    /// Records that cleaning stalled a host request for the time `stalled`; only the maximum is kept.
+    /// Records that cleaning stalled one host request for the time `stalled`; only the longest such time is kept.
     pub fn stall(&mut self, stalled: SimDuration) {
         self.longest_stall_ns = self.longest_stall_ns.max(stalled.0);
     }
 
-    /// Returns the number of cleaning events that have begun.
+    /// Returns the number of cleaning events that have begun. An event is one piece of the layer's own work, such as a
+    /// cleaning or a migration.
     pub fn events(&self) -> u64 {
         self.events
     }
@@ -56,7 +57,7 @@ impl CleaningMetrics {
         self.total_ns
     }
 
-    /// Returns the longest time for which cleaning stalled a host request, in nanoseconds.
+    /// Returns the longest time for which cleaning stalled a host request, in nanoseconds; 0 if it stalled none.
     pub fn longest_stall_ns(&self) -> u64 {
         self.longest_stall_ns
     }

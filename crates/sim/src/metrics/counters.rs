@@ -7,23 +7,24 @@
 use imbrex_disk::Direction;
 use imbrex_layer::{Cause, Kind, Step};
 
-/// Maximum number of blocks of a piece that counts as one adjusted command.
+/// Maximum number of blocks (sectors) that count as one adjusted command: a command of n blocks is ⌈n / 1000⌉ adjusted
+/// commands (Cassuto 2010 §III.B).
 pub const ADJUSTED_BLOCKS: u64 = 1000;
 
 /// Commands, blocks and adjusted commands of one direction (Cassuto 2010 §III.B). A block is one sector of the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counter {
-    /// Number of commands of any length.
+    /// Number of commands of any length in this direction (read or write).
     pub commands: u64,
-    /// Number of blocks of all these commands together.
+    /// Number of blocks of all commands together; a block is one sector of the drive.
     pub blocks: u64,
-    /// Number of adjusted commands: pieces of at most [`ADJUSTED_BLOCKS`] blocks.
+    /// Number of adjusted commands: a command of n blocks (sectors) counts as ⌈n / 1000⌉, but at least as 1.
     pub adjusted: u64,
 }
 
 impl Counter {
-    /// Counts one command of `blocks` blocks: adds 1 to the commands, `blocks` to the blocks, and the number of pieces
-    /// of at most [`ADJUSTED_BLOCKS`] blocks, but at least 1, to the adjusted commands.
+    /// Counts one command of `blocks` blocks (sectors): adds 1 to the commands, `blocks` to the blocks, and ⌈`blocks` /
+    /// 1000⌉, but at least 1, to the adjusted commands.
     pub fn count(&mut self, blocks: u64) {
         self.commands += 1;
         self.blocks += blocks;
@@ -31,17 +32,18 @@ impl Counter {
     }
 }
 
-/// Counters of reads and of writes.
+/// Counters of reads and of writes: commands, blocks (sectors) and adjusted commands of each.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
-    /// Counter of reads.
+    /// Commands, blocks (sectors) and adjusted commands of the reads.
     pub reads: Counter,
-    /// Counter of writes.
+    /// Commands, blocks (sectors) and adjusted commands of the writes.
     pub writes: Counter,
 }
 
 impl Counters {
-    /// Counts one command of `blocks` blocks in the counter of `direction`, like [`Counter::count`].
+    /// Counts one read or write command of `blocks` blocks (sectors): adds 1 to the commands of `direction`, `blocks`
+    /// to its blocks, and ⌈`blocks` / 1000⌉, but at least 1, to its adjusted commands.
     pub fn count(&mut self, direction: Direction, blocks: u64) {
         match direction {
             Direction::Read => self.reads.count(blocks),
@@ -54,13 +56,14 @@ impl Counters {
 /// sector.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MediumCounters {
-    /// Counters over all causes.
+    /// Commands, blocks (sectors) and adjusted commands at platters and flash, for all causes together.
     pub total: Counters,
-    /// Number of blocks read, indexed by [`Cause`].
+    /// Number of sectors read from platters and flash, by cause: the index is `Cause as usize`.
     pub read_blocks: [u64; Cause::ALL.len()],
-    /// Number of blocks written, indexed by [`Cause`].
+    /// Number of sectors written to platters and flash, by cause: the index is `Cause as usize`.
     pub write_blocks: [u64; Cause::ALL.len()],
-    /// Number of blocks with [`Cause::Journal`], indexed by [`Direction`] (reads, then writes) and by [`Kind`].
+    /// Number of sectors of the layer's journal, by direction (index 0 reads, 1 writes) and by kind of contents (`Kind
+    /// as usize`).
     pub journal_blocks: [[u64; KINDS]; 2],
 }
 
@@ -68,12 +71,14 @@ pub struct MediumCounters {
 const KINDS: usize = Kind::Checkpoint as usize + 1;
 
 impl MediumCounters {
-    /// Counts one command of `blocks` blocks in `total`: one step, or several steps that continue each other.
+    /// Counts one command of `blocks` blocks (sectors) in `total`. The command is one step of a plan, or several steps
+    /// that continue each other. Counts by cause are unchanged.
     pub fn count_command(&mut self, direction: Direction, blocks: u64) {
         self.total.count(direction, blocks);
     }
 
-    /// Counts the blocks of `step` for its cause, and for its kind if it belongs to the journal. `total` is unchanged.
+    /// Counts the sectors of `step` for its cause, and for its kind of contents if it belongs to the layer's journal.
+    /// `total` is unchanged.
     pub fn count_blocks(&mut self, direction: Direction, step: &Step) {
         let blocks = u64::from(step.sectors);
         match direction {
@@ -85,8 +90,8 @@ impl MediumCounters {
         }
     }
 
-    /// Returns the number of blocks moved in `direction`, by the name of the cause in the results. Blocks of the
-    /// journal are split by the names of their contents instead. Names without blocks are left out.
+    /// Returns pairs of a cause's name in the results and the number of sectors moved in `direction` for it. Sectors of
+    /// the journal are split by the names of their contents instead. Names without sectors are left out.
     pub fn named(&self, direction: Direction) -> impl Iterator<Item = (&'static str, u64)> {
         let blocks = match direction {
             Direction::Read => &self.read_blocks,
@@ -118,7 +123,8 @@ pub fn write_overloading(host: &Counters, medium: &Counters) -> f64 {
     physical / host.writes.adjusted as f64
 }
 
-/// Returns the blocks moved at the medium divided by those requested by the host; zero if the host requested none.
+/// Returns the sectors moved at the medium divided by the sectors that the host requested, in one direction; 0 if the
+/// host requested none.
 pub fn amplification(host: &Counter, medium: &Counter) -> f64 {
     if host.blocks == 0 {
         return 0.0;

@@ -26,32 +26,35 @@ pub struct HeadSample {
 /// Measurements at the host in one run, since measuring began.
 #[derive(Clone, Debug)]
 pub struct RunMetrics {
-    /// Latency of reads: time from entry into the queue to completion.
+    /// Latency of completed reads, in nanoseconds: time from entry into the queue to completion.
     pub reads: LatencyHistogram,
-    /// Latency of writes: time from entry into the queue to completion.
+    /// Latency of completed writes, in nanoseconds: time from entry into the queue to completion.
     pub writes: LatencyHistogram,
-    /// Latency of flushes and trims: time from entry into the queue to completion.
+    /// Latency of completed flushes and trims, in nanoseconds: time from entry into the queue to completion.
     pub others: LatencyHistogram,
-    /// Time from entry into the queue to the start of service, of all completed requests.
+    /// Time from entry into the queue to the start of service, in nanoseconds, of all completed requests.
     pub queue: LatencyHistogram,
-    /// Time from the start of service to completion, of all completed requests.
+    /// Time from the start of service to completion, in nanoseconds, of all completed requests.
     pub service: LatencyHistogram,
-    /// Service time by part, summed over the run.
+    /// Total service time by part (seek, rotation, transfer, overhead, cleaning), in nanoseconds, since measuring
+    /// began.
     pub parts: ServiceTime,
-    /// Counters of the host's completed reads and writes.
+    /// Commands, sectors and adjusted commands of the host's completed reads and writes, since measuring began.
     pub host: Counters,
-    /// Completions of requests by window of time.
+    /// Numbers of completed requests in windows of simulated time of equal width, since measuring began.
     pub windows: Windows,
-    /// Times at which requests were outstanding, and at which none of them completed.
+    /// Measurements of waiting: windows of time with outstanding requests, those of them without a completion, and the
+    /// longest time without one.
     pub waiting: Waiting,
-    /// Samples of the simulated times at which requests entered, in nanoseconds: every n-th request, at most 4096.
-    /// Rejected requests are left out.
+    /// Samples of the simulated times at which requests entered the queue, in nanoseconds since the start of the run:
+    /// every n-th request, at most 4096. The number n doubles when the series is full. Rejected requests are left out.
     pub issues: Series<u64>,
-    /// Samples of the radial position of the head at the ends of plans: every n-th plan, at most 4096.
+    /// Samples of the radial position of the head at the ends of plans: every n-th plan, at most 4096. A plan is the
+    /// list of accesses for a request or for background work. The number n doubles when the series is full.
     pub head: Series<HeadSample>,
-    /// Number of rejected requests, by reason.
+    /// Number of requests that were rejected since measuring began, by the text of the reason.
     pub rejected: BTreeMap<&'static str, u64>,
-    /// Simulated time at which measuring began.
+    /// Simulated time at which measuring began: the start of the run, or the end of the warm-up.
     pub begun: SimTime,
     /// Simulated time of the latest completion; `begun` if there was none.
     pub ended: SimTime,
@@ -60,8 +63,9 @@ pub struct RunMetrics {
 }
 
 impl RunMetrics {
-    /// Creates empty metrics, measured from `begin` on in windows of the width `window`. `sector_bytes` is the size of a
-    /// sector of the drive. At most `depth` requests are outstanding.
+    /// Creates empty metrics, measured from `begin` on. Completions are counted in windows of the width `window`.
+    /// `sector_bytes` is the size of a sector of the drive in bytes. `depth` is the maximum number of outstanding
+    /// requests: at that number the queue counts as full.
     pub fn new(window: SimDuration, begin: SimTime, sector_bytes: u32, depth: u64) -> RunMetrics {
         RunMetrics {
             reads: LatencyHistogram::new(),
@@ -82,7 +86,8 @@ impl RunMetrics {
         }
     }
 
-    /// Returns empty metrics, measured from `begin` on, with the requests that are outstanding now.
+    /// Returns empty metrics, measured from `begin` on, as at the end of a warm-up. Requests that are outstanding now
+    /// stay counted as outstanding. Widths of windows, sector size and depth stay.
     pub fn restarted(&self, begin: SimTime) -> RunMetrics {
         let window = SimDuration(self.windows.width_ns());
         RunMetrics {
@@ -91,15 +96,15 @@ impl RunMetrics {
         }
     }
 
-    /// Counts a request that enters the queue at `at`. `arrival` is the time that the workload gives the request, or `None`
-    /// if the arrival process does not follow the times of the workload.
+    /// Counts a request that enters the queue at `at`. `arrival` is the time that the workload gives the request, or
+    /// `None` if the arrival process does not follow the times of the workload.
     pub fn enter(&mut self, at: SimTime, arrival: Option<SimTime>) {
         self.issues.see(at.0);
         self.waiting.enter(at, arrival);
     }
 
-    /// Counts a request of `sectors` sectors that entered the queue at `entry`, whose service began at `start`, and
-    /// that completed at `end`.
+    /// Counts a completed request of `sectors` sectors that entered the queue at `entry`, whose service began at
+    /// `start`, and that completed at `end`. Sectors of a flush or a trim are not counted.
     pub fn complete(&mut self, operation: Operation, sectors: u32, entry: SimTime, start: SimTime, end: SimTime) {
         let latency_ns = end.since(entry).0;
         let histogram = match operation {
@@ -123,17 +128,18 @@ impl RunMetrics {
         self.ended = self.ended.max(end);
     }
 
-    /// Counts a request that was rejected for `reason`.
+    /// Counts a request that was rejected for `reason`. The request counts for nothing else.
     pub fn reject(&mut self, reason: &'static str) {
         *self.rejected.entry(reason).or_default() += 1;
     }
 
-    /// Returns the number of completed requests, flushes and trims included.
+    /// Returns the number of requests completed since measuring began, flushes and trims included.
     pub fn completed(&self) -> u64 {
         self.reads.count() + self.writes.count() + self.others.count()
     }
 
-    /// Returns the latency of all completed requests, flushes and trims included.
+    /// Returns the latencies of all requests completed since measuring began, flushes and trims included. A latency is
+    /// the time from entry into the queue to completion.
     pub fn all(&self) -> LatencyHistogram {
         let mut all = self.reads.clone();
         all.add(&self.writes);

@@ -44,7 +44,8 @@ impl<T: Copy> Series<T> {
         self.stride *= 2;
     }
 
-    /// Returns an iterator over the samples in order, each with its number in the stream, counted from 0.
+    /// Returns an iterator over the samples kept, oldest first, each with the number of the item in the stream, counted
+    /// from 0.
     pub fn iter(&self) -> impl Iterator<Item = (u64, T)> + '_ {
         self.samples.iter().enumerate().map(|(index, &sample)| (index as u64 * self.stride, sample))
     }

@@ -11,7 +11,8 @@ use imbrex_disk::{SimDuration, SimTime};
 
 use super::latency::LatencyHistogram;
 
-/// The measurements of waiting in a run.
+/// Measurements of waiting since measuring began: for how long requests were outstanding, and for how long none of them
+/// completed. Simulated time is divided into windows of equal width.
 #[derive(Clone, Debug)]
 pub struct Waiting {
     begun: SimTime,
@@ -30,21 +31,25 @@ pub struct Waiting {
     next_completing_at: SimTime,
     /// Time since which the queue has been full, if it is.
     full_since: Option<SimTime>,
-    /// Number of windows in which a request was outstanding.
+    /// Number of windows of simulated time in which a request was outstanding at some time. Windows after the latest
+    /// completion are not counted yet.
     pub busy: u64,
-    /// Number of windows in which a request was outstanding and none completed.
+    /// Number of windows of simulated time in which a request was outstanding and none completed. Windows after the
+    /// latest completion are not counted yet.
     pub stalled: u64,
-    /// Longest time for which requests were outstanding and none completed.
+    /// Longest simulated time for which requests were outstanding and none completed, up to the latest completion.
     pub longest: SimDuration,
-    /// Total time for which as many requests were outstanding as the arrival process permits.
+    /// Total simulated time for which as many requests were outstanding as the arrival process permits. A time that has
+    /// not ended is not counted yet.
     pub full: SimDuration,
-    /// Time from a request's own time in the workload to its entry into the queue, if the arrival process follows the
-    /// times of the workload.
+    /// Time from a request's own time in the workload to its entry into the queue, in nanoseconds. Empty if the arrival
+    /// process does not follow the times of the workload.
     pub before_queue: LatencyHistogram,
 }
 
 impl Waiting {
-    /// Creates empty measurements, from `begin` on, in windows of `width`. At most `depth` requests are outstanding.
+    /// Creates empty measurements, from `begin` on, in windows of `width`, at least a nanosecond. `depth` is the
+    /// maximum number of outstanding requests: at that number the queue counts as full.
     pub fn new(begin: SimTime, width: SimDuration, depth: u64) -> Waiting {
         Waiting {
             begun: begin,
@@ -65,7 +70,8 @@ impl Waiting {
         }
     }
 
-    /// Returns empty measurements from `begin` on, with the requests that are outstanding now.
+    /// Returns empty measurements from `begin` on, as at the end of a warm-up. Requests that are outstanding now stay
+    /// counted as outstanding. Width and depth stay.
     pub fn restarted(&self, begin: SimTime) -> Waiting {
         Waiting {
             outstanding: self.outstanding,
@@ -78,8 +84,8 @@ impl Waiting {
         at.since(self.begun).0 / self.width_ns
     }
 
-    /// Counts the entry of a request at `at`. Its own time in the workload is `arrival`, if the arrival process follows
-    /// such times.
+    /// Counts the entry of a request into the queue at `at`. `arrival` is the request's own time in the workload, or
+    /// `None` if the arrival process does not follow such times.
     pub fn enter(&mut self, at: SimTime, arrival: Option<SimTime>) {
         if self.outstanding == 0 {
             self.busy_since = at;
@@ -93,8 +99,8 @@ impl Waiting {
         }
     }
 
-    /// Counts the windows from `from`, since when requests have been outstanding without a completion, to `end`, when one
-    /// completes.
+    /// Counts the windows from `from`, since when requests have been outstanding without a completion, to `end`, when
+    /// one completes.
     fn count_windows(&mut self, from: SimTime, end: SimTime) {
         let (first, last) = (self.window_of(from), self.window_of(end));
         self.busy += (last + 1).saturating_sub(first.max(self.next_busy));
@@ -104,7 +110,8 @@ impl Waiting {
         self.next_completing_at = SimTime(self.begun.0.saturating_add((last + 1).saturating_mul(self.width_ns)));
     }
 
-    /// Counts the completion of a request at `at`. A time before the last completion counts as that of the last one.
+    /// Counts the completion of a request at `at`. A time before the latest completion counts as the time of the latest
+    /// completion.
     pub fn complete(&mut self, at: SimTime) {
         let end = at.max(self.last_end);
         let from = self.last_end.max(self.busy_since).min(end);

@@ -15,13 +15,13 @@ const SERIES_MAX: usize = 4096;
 /// The completions of requests in one stretch of simulated time: a point of the series.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Window {
-    /// Number of reads completed.
+    /// Number of reads completed in this stretch of simulated time.
     pub reads: u64,
-    /// Number of writes, flushes and trims completed.
+    /// Number of writes, flushes and trims completed in this stretch of simulated time.
     pub writes: u64,
-    /// Bytes of the completed reads.
+    /// Number of bytes of the reads completed in this stretch of simulated time.
     pub read_bytes: u64,
-    /// Bytes of the completed writes; flushes and trims count as none.
+    /// Number of bytes of the writes completed in this stretch of simulated time; flushes and trims count as none.
     pub write_bytes: u64,
 }
 
@@ -64,8 +64,8 @@ impl Windows {
         }
     }
 
-    /// Counts the completion, at time `at`, of a read or of another request with `bytes` bytes. A completion before the
-    /// current window, which is that of the latest completion so far, counts for the current window.
+    /// Counts the completion, at time `at`, of one request with `bytes` bytes. `is_read` is true for a read; other
+    /// requests count with the writes. A time before the window of the latest completion counts for that window.
     pub fn complete(&mut self, at: SimTime, is_read: bool, bytes: u64) {
         if at.0 >= self.current_end_ns {
             self.advance(at);
@@ -120,8 +120,8 @@ impl Windows {
         self.width_ns
     }
 
-    /// Returns the points of the series up to the latest completion, at most 4096, and their width in nanoseconds: a
-    /// multiple of the window's width.
+    /// Returns the points of the series, at most 4096, and their width in nanoseconds: a multiple of the width of a
+    /// window. Points follow each other without a gap, from the start of measuring to the latest completion.
     pub fn series(&self) -> (&[Window], u64) {
         (&self.series, self.width_ns * self.windows_per_point)
     }

@@ -12,11 +12,12 @@ use crate::queue::{Queue, Slot};
 /// A scheduler: chooses the next command to serve among those in the drive.
 #[derive(Clone, Debug)]
 pub enum Schedule {
-    /// First in, first out: the command that entered first.
+    /// First in, first out: serves the command that entered first.
     Fifo,
-    /// The nearest command in the direction of travel; turns if no command lies ahead.
+    /// Serves the nearest command in the direction of travel of the head (LOOK); turns if no command lies ahead.
     Elevator(elevator::Elevator),
-    /// Shortest positioning time first; a command older than the age limit goes first.
+    /// Serves the command with the shortest positioning time, seek and rotational wait together. If the oldest command
+    /// has waited longer than the age limit, serves the oldest.
     Sptf(sptf::Sptf),
 }
 
@@ -54,8 +55,8 @@ impl Schedule {
         matches!(self, Schedule::Elevator(_))
     }
 
-    /// Returns the command to serve next at `now`, or `None` if the queue is empty. If the scheduler's choice must wait
-    /// for an earlier command, that command is returned instead ([`Queue::hazard`]).
+    /// Returns the command in the drive to serve next at `now`, or `None` if the queue is empty. If the scheduler's
+    /// choice must wait for an earlier command, for example one that overlaps it, that command is returned instead.
     pub fn choose(&mut self, queue: &Queue, actuator: &Actuator, now: SimTime) -> Option<Slot> {
         let chosen = match self {
             Schedule::Fifo => fifo::choose(queue),

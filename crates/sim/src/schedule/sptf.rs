@@ -16,7 +16,8 @@ pub struct Sptf {
 }
 
 impl Sptf {
-    /// Creates the scheduler. A command that has waited longer than `age_limit` is served first; zero means no limit.
+    /// Creates the scheduler. The oldest command is served first once it has waited longer than `age_limit`; zero means
+    /// no limit.
     pub fn new(age_limit: SimDuration) -> Sptf {
         Sptf { age_limit: if age_limit.is_zero() { SimDuration(u64::MAX) } else { age_limit } }
     }

@@ -76,13 +76,14 @@ impl WriteCache {
         }
     }
 
-    /// Keeps order within the runs of `ordered` from now on: the dirty ranges of one run are removed in order of
-    /// address.
+    /// Removes the dirty ranges of one run of `ordered` in order of address from now on. A run is one of equal parts of
+    /// the address space, such as a zone.
     pub fn keep_order_in(&mut self, ordered: Ordered) {
         self.ordered = Some(ordered);
     }
 
-    /// Destages before a range the ranges whose writes may destroy it, for a caveat disk with these distances.
+    /// Removes dirty ranges from now on in such an order that no write of one destroys another: a range comes after
+    /// every dirty range whose write may destroy it. `caveat` gives the distances of the damage.
     pub fn spare_within(&mut self, caveat: CaveatDistances) {
         self.caveat = Some(caveat);
     }
@@ -97,7 +98,8 @@ impl WriteCache {
         self.used == 0
     }
 
-    /// Returns the number of dirty sectors, without those whose write-back is in flight.
+    /// Returns the number of dirty sectors: acknowledged and not yet taken out. Those whose write-back is in flight do
+    /// not count.
     pub fn used(&self) -> Sectors {
         Sectors(self.used)
     }
@@ -113,8 +115,8 @@ impl WriteCache {
         self.used + self.leaving.at(at) + command.sectors as u64 <= self.capacity
     }
 
-    /// Records that `sectors` sectors, which were taken out, are written back from `from` to `until`. Until then they
-    /// take room. An earlier record is replaced.
+    /// Records that `sectors` sectors, which were taken out, are written back from `from` to `until`. Their room
+    /// becomes free in proportion to time. An earlier record is replaced.
     pub fn leave(&mut self, sectors: Sectors, from: SimTime, until: SimTime) {
         self.leaving = Leaving { sectors: sectors.0, from, until };
     }
@@ -200,13 +202,15 @@ impl WriteCache {
         self.ages.get(self.slot(cursor))
     }
 
-    /// Returns whether a dirty range has a write with a lower number than `sequence`.
+    /// Returns whether a dirty range has a write with a lower number than `sequence`. Writes are numbered in the order
+    /// of the workload.
     pub fn has_older_than(&self, sequence: u64) -> bool {
         self.ages.oldest().is_some_and(|oldest| oldest.sequence < sequence)
     }
 
-    /// Removes the range with the oldest write; if writes stay in order, the first range of its run. Returns the write
-    /// that puts the range on the medium, and the gap that it leaves; `None` if the cache is empty.
+    /// Removes the range with the oldest write. If writes stay in order, removes the first range of its run instead; on
+    /// a caveat disk, the first of a chain of ranges, each of which may destroy the next. Returns the write that puts
+    /// the range on the medium, and the gap that the range leaves. Returns `None` if the cache is empty.
     pub fn take_oldest(&mut self) -> Option<(Command, Gap)> {
         let oldest = self.ages.oldest()?;
         Some(self.take(self.led_by(self.order.find(oldest.start))))
@@ -255,14 +259,16 @@ impl WriteCache {
     }
 
     /// Removes the last range, by address, that contains any of `sectors` (exclusive end). If writes stay in order,
-    /// removes the first range of its run instead. Returns the write that puts the range on the medium, and the gap
-    /// that it leaves; `None` if none of `sectors` is dirty.
+    /// removes the first range of its run instead; on a caveat disk, the first of a chain of ranges, each of which may
+    /// destroy the next. Returns the write that puts the range on the medium, and the gap that the range leaves.
+    /// Returns `None` if none of `sectors` is dirty.
     pub fn take_within(&mut self, sectors: &Range<Lba>) -> Option<(Command, Gap)> {
         let last = self.last_within(sectors)?;
         Some(self.take(self.led_by(last)))
     }
 
-    /// Returns the dirty ranges in order of address, as write commands.
+    /// Returns the dirty ranges in order of address, each as a write command for its sectors. Empty if nothing is
+    /// dirty.
     pub fn ranges(&self) -> Vec<Command> {
         let mut ranges = Vec::new();
         let mut cursor = self.order.find(0);
@@ -273,15 +279,17 @@ impl WriteCache {
         ranges
     }
 
-    /// Removes and returns the range next after `gap` in order of address, as a write, if `joins` returns true for it;
-    /// the gap then covers it too. Returns `None` if there is no such range or it does not join.
+    /// Removes and returns the first dirty range after `gap` in order of address, as a write, if `joins` returns true
+    /// for it; `gap`, the position of ranges removed before, then covers it too. Returns `None` and removes nothing if
+    /// there is no such range or `joins` returns false.
     pub fn take_after(&mut self, gap: &mut Gap, joins: impl Fn(&Command) -> bool) -> Option<Command> {
         self.order.at(gap.0)?;
         self.take_if(gap.0, gap, joins)
     }
 
-    /// Removes and returns the range next before `gap` in order of address, as a write, if `joins` returns true for it;
-    /// the gap then covers it too. Returns `None` if there is no such range or it does not join.
+    /// Removes and returns the last dirty range before `gap` in order of address, as a write, if `joins` returns true
+    /// for it; `gap`, the position of ranges removed before, then covers it too. Returns `None` and removes nothing if
+    /// there is no such range or `joins` returns false.
     pub fn take_before(&mut self, gap: &mut Gap, joins: impl Fn(&Command) -> bool) -> Option<Command> {
         let before = self.order.before(gap.0)?;
         self.take_if(before, gap, joins)
@@ -333,8 +341,8 @@ impl WriteCache {
     }
 }
 
-/// The position in order of address at which ranges were removed: between the range before and the one after. Valid
-/// until the next insert.
+/// Position in the volatile write cache at which dirty ranges were removed: between the dirty range before and the one
+/// after, in order of address. Valid until the next insert.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap(Cursor);
 

@@ -164,7 +164,8 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
 }
 
 /// Opens the binary blktrace files of all processors as one trace, in the order of the events' times. The name of the
-/// first file is the name of the trace.
+/// first file is the name of the trace. Without an `action` in the options, reads the first of the actions Q, D and C
+/// that occurs at the beginning of a file.
 ///
 /// # Errors
 ///

@@ -37,14 +37,14 @@ pub enum Confidence {
 /// The beginning of a decompressed trace, by which its format is recognised.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
-    /// The first bytes of the trace after decompression.
+    /// The first bytes of the trace after decompression: at most 64 KiB.
     pub bytes: &'a [u8],
     /// Whether `bytes` are the whole trace.
     pub whole: bool,
 }
 
 impl<'a> Head<'a> {
-    /// Returns the head of `input`.
+    /// Returns the head of the trace `input`: its first bytes after decompression, at most 64 KiB.
     pub fn of(input: &'a Unpacked) -> Head<'a> {
         Head { bytes: &input.head, whole: input.whole }
     }
@@ -66,7 +66,8 @@ impl<'a> Head<'a> {
         text.split(move |&byte| byte == end).map(|line| line.strip_suffix(b"\r").unwrap_or(line))
     }
 
-    /// Returns the lines of [`Head::lines`] that have a byte other than white space.
+    /// Returns the lines of the head that have a byte other than white space, without line endings. Leaves out the
+    /// partial last line unless the head is the whole trace.
     pub fn full_lines(&self) -> impl Iterator<Item = &'a [u8]> {
         self.lines().filter(|line| !line.trim_ascii().is_empty())
     }

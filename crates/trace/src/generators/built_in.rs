@@ -64,7 +64,7 @@ pub enum Recipe {
 
 /// A built-in workload that is ready to run: the source of its requests, and their arrival.
 pub struct Opened {
-    /// Source of the requests.
+    /// Source of the workload's requests, from the first on.
     pub source: Box<dyn Source>,
     /// Way in which the requests arrive at the drive, unless the user chooses another.
     pub arrival: Arrival,

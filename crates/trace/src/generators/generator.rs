@@ -21,7 +21,7 @@ use super::spec::{Job, Phase, WorkloadSpec};
 use super::walk::Walk;
 use crate::request::{Request, Source, TraceError};
 
-/// A source that generates the requests described by a [`WorkloadSpec`].
+/// A source that generates the requests described by a [`WorkloadSpec`], a checked description in fio's words.
 #[derive(Clone, Debug)]
 pub struct Generator {
     spec: WorkloadSpec,
@@ -58,7 +58,7 @@ impl Running {
 
 impl Generator {
     /// Returns a source of the requests of `spec` on a drive of `device_sectors` sectors of 512 bytes. Equal specs and
-    /// sizes give equal requests.
+    /// sizes give equal requests if the requests are taken at equal simulated times.
     ///
     /// # Errors
     ///

@@ -40,8 +40,8 @@ impl WorkloadSpec {
     ///
     /// # Errors
     ///
-    /// If `text` is not TOML, or in the cases of [`WorkloadSpec::parse`]. The error names the place in `text` and a
-    /// remedy.
+    /// If `text` is not TOML, if a word is unknown, has a wrong value or contradicts another word, if a phase would
+    /// never end, or if there are no requests. The error names the place in `text` and a remedy.
     pub fn parse_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
         from_toml(text)
     }

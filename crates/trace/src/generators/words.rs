@@ -20,7 +20,7 @@ pub struct WordInfo {
     pub key: &'static str,
     /// Form of the value, such as `SIZE|PERCENT%`; empty if the word needs no value.
     pub takes: &'static str,
-    /// Value that applies if the word is absent; empty if there is none.
+    /// Value that applies if neither this phase nor an earlier one has the word; empty if there is none.
     pub default: &'static str,
     /// Meaning of the word, as one line for the user.
     pub help: &'static str,

@@ -105,7 +105,8 @@ fn by_cause(spent: &ByCause) -> serde_json::Map<String, Value> {
 pub(super) struct Stretch<'a> {
     /// Operations of this part of the run, with its start and end time.
     pub row: &'a Row,
-    /// State of the file system at the start and at the end of this part; `None` if the benchmark ran in a directory.
+    /// State of the file system at the start and at the end of this part of the run; `None` if the benchmark ran in a
+    /// mounted directory.
     pub states: Option<(State, State)>,
 }
 

@@ -115,8 +115,9 @@ impl Fs {
         outcome
     }
 
-    /// Takes a checkpoint of the whole namespace, while other tasks make changes. Does nothing if a checkpoint is being
-    /// taken already, or if the file system is mounted read-only.
+    /// Takes a checkpoint: writes the whole namespace to the metadata area, so that the log before it is not needed any
+    /// more. Other tasks may make changes meanwhile. Does nothing if a checkpoint is being taken already, or if the
+    /// file system is mounted read-only.
     ///
     /// # Errors
     /// [`FsError::NoMetadataSpace`] if a checkpoint has no room for the namespace, or the error of a device. Operations
@@ -126,7 +127,7 @@ impl Fs {
     }
 
     /// Writes all changes, takes a checkpoint, and ends the background tasks of the file system. All handles of open
-    /// files are invalid afterwards.
+    /// files are invalid afterwards. A read-only mount writes nothing.
     ///
     /// # Errors
     /// The error of a write or of the checkpoint. The background tasks end all the same.

@@ -25,17 +25,19 @@ pub struct Attr {
 /// Changes of a file's attributes. An attribute that is `None` keeps its value.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SetAttr {
-    /// New permission bits, including set-user-ID, set-group-ID and sticky. The file type bits are ignored.
+    /// New permission bits, including set-user-ID, set-group-ID and sticky. The file type bits are ignored. `None`
+    /// keeps the permissions.
     pub mode: Option<u32>,
-    /// User ID of the owner.
+    /// New user ID of the owner. `None` keeps the owner.
     pub uid: Option<u32>,
-    /// ID of the owning group.
+    /// New ID of the owning group. `None` keeps the group.
     pub gid: Option<u32>,
-    /// New size of a regular file in bytes. A longer file ends in a hole that reads as zeros.
+    /// New size of a regular file in bytes. A longer file ends in a hole that reads as zeros. `None` keeps the size.
     pub size: Option<u64>,
-    /// Time of the last read (atime), in nanoseconds since 1970.
+    /// New time of the last read (atime), in nanoseconds since 1970. `None` keeps the time.
     pub accessed_ns: Option<i64>,
-    /// Time of the last change of the contents (mtime), in nanoseconds since 1970.
+    /// New time of the last change of the contents (mtime), in nanoseconds since 1970. `None` keeps the time, unless
+    /// the size is set: then the time becomes now.
     pub modified_ns: Option<i64>,
     /// Whether to clear the set-user-ID bit, and the set-group-ID bit if the group may execute the file. The kernel
     /// asks for this when another user writes.
@@ -94,7 +96,7 @@ impl Fs {
     }
 
     /// Changes attributes of file `inode`, sets its time of change (ctime) to now, and returns the new attributes. The
-    /// size is changed first, because that may fail for lack of space; then no other attribute is changed.
+    /// size is changed first, because that may fail for lack of space. If it fails, no other attribute is changed.
     ///
     /// # Errors
     /// [`FsError::Stale`] if the file does not exist, [`FsError::ReadOnly`] on a read-only mount. With a size:

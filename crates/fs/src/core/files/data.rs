@@ -82,10 +82,10 @@ impl Contents<'_> {
 /// Result of reconstructing damaged blocks.
 #[derive(Default)]
 pub(in crate::core) struct RepairOutcome {
-    /// Blocks of the data device that could not be reconstructed, by number.
+    /// Numbers of the blocks of 4 KiB of the data device that could not be reconstructed.
     pub lost: Vec<u64>,
-    /// Blocks of the data device whose contents were taken from a copy in the hot zone, because neither the drives nor
-    /// parity provided them.
+    /// Numbers of the blocks of 4 KiB of the data device whose contents were taken from a copy in the hot zone, because
+    /// neither the drives nor parity provided them.
     pub from_copies: Vec<u64>,
 }
 
@@ -101,8 +101,13 @@ impl Fs {
         self.0.files().read_from(inode, offset, length, true).await
     }
 
-    /// Like [`Fs::read`], but never reads a copy in the hot zone, even if the store does not give the data: for checks.
-    /// Files stored only in the hot zone are read there. The read does not count for the heat of the file.
+    /// Reads up to `length` bytes of file `inode` from byte `offset` on, without copies in the hot zone, for checks of
+    /// the store. Returns fewer bytes, or none, at the end of the file. Files stored only in the hot zone are read
+    /// there, and changes in memory are included. The read does not count for the heat of the file.
+    ///
+    /// # Errors
+    /// Like [`Fs::read`]: [`FsError::Stale`] if the file does not exist, [`FsError::IsDirectory`] for a directory,
+    /// [`FsError::Damaged`] if a block cannot be reconstructed without a copy, or the error of a device.
     pub async fn read_stored_only(&self, inode: Inode, offset: u64, length: usize) -> Result<Vec<u8>, FsError> {
         self.0.files().read_from(inode, offset, length, false).await
     }
@@ -121,7 +126,13 @@ impl Fs {
         self.write_contents(inode, offset, Contents::Bytes(bytes)).await
     }
 
-    /// Like [`Fs::write`]; [`Contents::Blocks`] are kept without copying.
+    /// Writes `contents` at byte `offset` of regular file `inode`, in memory; a later write-back stores them.
+    /// [`Contents::Blocks`] are kept without copying. The file becomes longer if the contents end behind its end. Empty
+    /// contents change nothing.
+    ///
+    /// # Errors
+    /// As for [`Fs::write`]: among others, [`FsError::Stale`] if the file does not exist, [`FsError::TooLarge`],
+    /// [`FsError::NoSpace`], [`FsError::ReadOnly`] on a read-only mount.
     ///
     /// # Panics
     /// `contents` are blocks and `offset` is not a multiple of 4 KiB.
@@ -195,8 +206,8 @@ impl Fs {
     }
 
     /// Returns the position in bytes of the first data, or of the first hole, at or behind byte `offset` of file
-    /// `inode`. Data and holes are found by whole blocks of 4 KiB. Data that are only in memory count as data; the end
-    /// of the file counts as a hole.
+    /// `inode`: `offset` itself, the start of a later block of 4 KiB, or the end of the file. Data that are only in
+    /// memory count as data; the end of the file counts as a hole.
     ///
     /// # Errors
     /// [`FsError::NoData`] if `offset` is not before the end of the file, or if data are sought and only a hole

@@ -112,8 +112,9 @@ impl Fs {
         self.0.lifetimes.lookups.borrow_mut().add(inode);
     }
 
-    /// Subtracts `lookups` from the lookup count of file `inode`. When the count becomes 0, the file is removed if it
-    /// has neither a name nor an open handle.
+    /// Subtracts `lookups` from the lookup count of file `inode`, the number of replies to the kernel that mentioned
+    /// the file; an excess sets the count to 0. When the count becomes 0, the file is removed if it has neither a name
+    /// nor an open handle.
     pub fn forget(&self, inode: Inode, lookups: u64) {
         if self.0.lifetimes.lookups.borrow_mut().take(inode, lookups) {
             self.0.files().drop_if_unused(inode);

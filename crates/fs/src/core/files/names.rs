@@ -131,11 +131,13 @@ impl Fs {
     }
 
     /// Creates the directory `name` in directory `parent`, and returns its attributes. Only the lower 12 bits of
-    /// `mode`, the permissions, are used.
+    /// `mode`, the permissions, are used. The new directory inherits the set-group-ID bit and the group of a `parent`
+    /// that has this bit.
     ///
     /// # Errors
-    /// As for [`Fs::make_node`], and [`FsError::TooManyLinks`] if `parent` has 65,000 links, two and one for each
-    /// subdirectory.
+    /// [`FsError::Exists`] if the name exists, also for `.` and `..`; [`FsError::NotFound`], [`FsError::NameTooLong`]
+    /// or [`FsError::Invalid`] for a name that is not allowed. [`FsError::TooManyLinks`] if `parent` has 65,000 links,
+    /// two and one for each subdirectory. Otherwise as for [`Fs::make_node`].
     pub async fn make_directory(&self, parent: Inode, name: &[u8], mode: u32, caller: Caller) -> Result<Attr, FsError> {
         self.0.files().add(parent, name, DIRECTORY | mode & 0o7777, 0, caller, None).await
     }
@@ -144,8 +146,8 @@ impl Fs {
     /// not checked.
     ///
     /// # Errors
-    /// As for [`Fs::make_node`]; also [`FsError::NotFound`] if `target` is empty, [`FsError::NameTooLong`] if it has
-    /// more than 4,095 bytes.
+    /// [`FsError::Exists`] if the name exists. [`FsError::NotFound`] if `target` is empty, [`FsError::NameTooLong`] if
+    /// it has more than 4,095 bytes. Otherwise as for [`Fs::make_node`].
     pub async fn make_symlink(
         &self,
         directory: Inode,
@@ -160,9 +162,9 @@ impl Fs {
         }
     }
 
-    /// Creates a file without a name (`O_TMPFILE`), opens one handle of it, and returns its attributes. `directory`
-    /// only determines the owning group if it has the set-group-ID bit. The last close removes the file, unless it was
-    /// given a name ([`Fs::link`]).
+    /// Creates a file without a name (`O_TMPFILE`), opens one handle of it, and returns its attributes. `mode` has the
+    /// encoding of `st_mode`, with the file type. `directory` only determines the owning group if it has the
+    /// set-group-ID bit. The last close removes the file, unless it was given a name ([`Fs::link`]).
     ///
     /// # Errors
     /// [`FsError::Stale`] if `directory` does not exist, [`FsError::NoMetadataSpace`] if the metadata have no space,

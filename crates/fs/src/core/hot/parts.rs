@@ -61,8 +61,8 @@ pub struct PartStatus {
     pub name: Option<String>,
     /// Size of the part, in blocks of 4 KiB.
     pub blocks: u64,
-    /// Number of blocks of the part that are not free: they hold copies of files, are being written, or are about to be
-    /// freed.
+    /// Number of blocks of 4 KiB of the part that are not free: they hold copies of files, are being written, or are
+    /// about to be freed.
     pub used: u64,
     /// State of the part: in use, only read, outdated, or given up.
     pub standing: Standing,

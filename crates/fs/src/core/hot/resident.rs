@@ -42,9 +42,11 @@ const SPARE_SHARE: u64 = 32;
 /// Damage found by a check of the files that are stored only in the hot zone.
 #[derive(Default, Debug)]
 pub(in crate::core) struct Looked {
-    /// Number of blocks that are damaged on some copy of the metadata and intact on another.
+    /// Number of blocks of 4 KiB of files stored only in the hot zone that are damaged on some copy of the metadata
+    /// area and intact on another.
     pub damaged: u64,
-    /// Blocks that are intact on no copy: inode number, and number of the block of 4 KiB in the file.
+    /// Blocks of files stored only in the hot zone that are intact on no copy of the metadata area: inode number, and
+    /// number of the block of 4 KiB in the file.
     pub lost: Vec<(Inode, u64)>,
 }
 

@@ -44,7 +44,7 @@ pub struct Plan {
     /// Superblock of the file system, with member number 0. Each device gets it with its own member number, in its
     /// first block and, except for caveat disks without metadata, also in its second block.
     pub superblock: Superblock,
-    /// Approximate number of files that the space for metadata allows.
+    /// Estimated number of files that the space for metadata allows.
     pub files: u64,
 }
 
@@ -287,7 +287,9 @@ pub(crate) fn bytes_in_slot(blocks: u64) -> u64 {
 /// root directory. The file system is durable when this returns.
 ///
 /// # Errors
-/// As for [`make_on`].
+/// [`FsError::Format`] if a device holds a file system of Imbrex and [`MakeOptions::overwrite`] is not set, if the
+/// devices do not suit the options, if the store refuses its options, or if the metadata cannot be written.
+/// [`FsError::Device`] if another operation of a device fails.
 pub async fn make(
     data: &Device,
     metadata: Option<&Device>,
@@ -298,7 +300,9 @@ pub async fn make(
     make_on(Parts { drives, metadata, spares: &[] }, options, time_ns).await
 }
 
-/// Like [`make`], on one or more drives, with one or more copies of the metadata, and with spares.
+/// Makes a file system on `parts`: one or more drives, one or more copies of the metadata, and spares. Returns its
+/// layout. All previous contents of the devices are lost. `time_ns`, in nanoseconds since 1970, becomes the time of the
+/// root directory. The file system is durable when this returns.
 ///
 /// # Errors
 /// [`FsError::Format`] if a device holds a file system of Imbrex and [`MakeOptions::overwrite`] is not set, if [`plan`]

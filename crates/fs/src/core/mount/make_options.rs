@@ -24,14 +24,16 @@ pub struct MakeOptions {
     /// Name of the store. If `None`: `log` for several drives or with parity, otherwise `strict-append` for a zoned
     /// drive and `caveat` for a caveat disk. A single conventional drive needs a name.
     pub store: Option<String>,
-    /// Options of the store, pairs of key and value. They are stored in the superblock, and a mount uses them unless it
-    /// is given others.
+    /// Options of the store, pairs of key and value. They are stored in the superblock. A mount uses them, except for
+    /// keys for which it is given other values.
     pub options: Vec<(String, String)>,
     /// Number of blocks of 4 KiB for metadata, hot zone included, if they are on the data drive. If `None`: on a zoned
-    /// drive all conventional zones; on another drive a sixty-fourth of its blocks, at least 256, plus the hot zone.
-    /// Ignored if the metadata have devices of their own: these are used up to the size of the smallest.
+    /// drive all conventional zones, which are also the maximum; on another drive a sixty-fourth of its blocks, at
+    /// least 256, plus the hot zone. Ignored if the metadata have devices of their own: these are used up to the size
+    /// of the smallest.
     pub metadata_blocks: Option<u64>,
-    /// Whether to make the file system even if a device holds a file system of Imbrex already.
+    /// Whether to make the file system even if a device holds a file system of Imbrex already. If not set, such a
+    /// device is refused.
     pub overwrite: bool,
     /// Number of parity columns of the array, 0 to 3: so many drives can be lost without loss of data. It must be less
     /// than the number of drives, so 0 for a single drive.
@@ -47,7 +49,8 @@ pub struct MakeOptions {
 pub struct Parts<'a> {
     /// Drives that hold the data: one drive, or the drives of an array in the order of their numbers.
     pub drives: &'a [Device],
-    /// Devices that hold one copy of the metadata each, at most 4. If empty, the metadata are on the only data drive.
+    /// Devices that hold one copy of the metadata each, at most 4. If empty, the metadata are on the only data drive;
+    /// an array needs at least one.
     pub metadata: &'a [Device],
     /// Spare drives, which replace drives of the array that fail. Only arrays with parity have them.
     pub spares: &'a [Device],

@@ -82,12 +82,13 @@ impl MountOptions {
 pub struct Mounted {
     /// Number of the newest checkpoint that was read, or that the superblocks name if it is a later one.
     pub checkpoint: u64,
-    /// Number of records that were replayed from the log after that checkpoint was loaded.
+    /// Number of records that the mount replayed from the log after it had loaded the newest checkpoint.
     pub records: u64,
     /// Number of files without a name that were found: they were open at a power cut. A mount for writing removes them.
     pub unnamed: u64,
-    /// Number of the first damaged frame of the log, if later frames were written. All records from that frame on are
-    /// lost. Such a file system can only be mounted read-only; otherwise this is `None`.
+    /// Number of the first damaged frame, or group of records, of the log, if later frames were written. All records
+    /// from that frame on are lost, and the file system can only be mounted read-only. `None` if no frame is known to
+    /// be lost.
     pub lost_from: Option<u64>,
     /// Missing drives of the array, as text with number and UUID. The array works without them.
     pub missing: Vec<String>,

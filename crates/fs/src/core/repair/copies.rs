@@ -28,13 +28,14 @@ impl Fs {
 
     /// Replaces copy `slot` of the metadata, counted from 0, by a copy on `device`, which gets the UUID `uuid`. The
     /// previous contents of `device` are lost; if it holds a file system of Imbrex, it is refused unless `overwrite`.
-    /// Calls `progress` before each piece with the number of blocks copied and the number of all blocks; if it returns
-    /// false, the copying ends. Returns the number of blocks of 4 KiB that a copy occupies on a device.
+    /// Calls `progress` before each step, and when the copy is complete, with the number of blocks of 4 KiB copied and
+    /// the number of all blocks. If `progress` returns false before a step, the new copy is given up and the old one
+    /// stays in use. Returns the number of blocks of 4 KiB that a copy occupies on a device.
     ///
     /// # Errors
     /// [`FsError::Invalid`] if copy `slot` does not exist or has no device of its own, [`FsError::Busy`] if a copy is
-    /// outdated, [`FsError::Stopped`] if `progress` returned false, [`FsError::Format`] if the device is refused,
-    /// unsuitable or failed, [`FsError::ReadOnly`] on a read-only mount.
+    /// outdated, [`FsError::Stopped`] if `progress` ended the copying. [`FsError::Format`] if the device is refused,
+    /// unsuitable or failed, [`FsError::ReadOnly`] on a read-only mount, or the error of a device.
     pub async fn replace_copy(
         &self,
         slot: usize,

@@ -39,12 +39,14 @@ const NUMBERS_MAX: usize = 250;
 /// Progress of the replacement of a drive of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Replaced {
-    /// Number of stripe groups that no longer have a zone on the old drive because of this replacement.
+    /// Number of stripe groups done since the replacement was begun or last continued. They no longer have a zone on
+    /// the old drive.
     pub groups: u64,
     /// Number of stripe groups with a zone on the old drive when the replacement began or continued. At the end, it
     /// equals `groups`: groups that the cleaner emptied meanwhile need no move.
     pub groups_in_all: u64,
-    /// Number of blocks of 4 KiB written to the new drive, including one header for each group.
+    /// Number of blocks of 4 KiB written to the new drive since the replacement was begun or last continued, including
+    /// one header block for each moved group.
     pub blocks: u64,
 }
 
@@ -111,9 +113,9 @@ struct Ahead {
 }
 
 impl Fs {
-    /// Adds `device` to the array under the UUID `uuid`, so that new stripe groups use it, too. Returns the number of
-    /// the new drive. The previous contents of `device` are lost. A device that holds a file system of Imbrex is
-    /// refused unless `overwrite`.
+    /// Adds `device` to the array under the UUID `uuid`, so that new stripe groups use it, too. Existing data are not
+    /// moved. Returns the number of the new drive, counted from 0. The previous contents of `device` are lost. A device
+    /// that holds a file system of Imbrex is refused unless `overwrite`.
     ///
     /// # Errors
     /// [`FsError::NotSupported`] without an array, [`FsError::ReadOnly`] on a read-only mount, [`FsError::Format`] if

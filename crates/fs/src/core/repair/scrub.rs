@@ -31,26 +31,28 @@ const ATTEMPTS: u32 = 16;
 /// Findings of a scrub of an array.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Scrubbed {
-    /// Number of metadata blocks of 4 KiB, contents of the hot zone included, that were damaged on some copy when the
-    /// scrub read them. Repaired ones count, too.
+    /// Number of metadata blocks of 4 KiB, contents of the hot zone included, that were damaged on some copy of the
+    /// metadata when the scrub read them. Repaired ones count, too.
     pub metadata_blocks: u64,
     /// Whether the scrub was asked to repair damage.
     pub is_repaired: bool,
-    /// Number of rows of stripe groups that were read: those with blocks of files.
+    /// Number of rows of stripe groups that the scrub read: those with blocks of files. A row has one block of 4 KiB on
+    /// each drive of its group.
     pub rows: u64,
-    /// Number of rows with wrong contents: a block that does not match its checksum, or a column that does not match
-    /// parity.
+    /// Number of rows, one block on each drive of a stripe group, with wrong contents: a block does not match its
+    /// checksum, or a column does not match parity. Only rows with blocks of files count.
     pub wrong_rows: u64,
-    /// Number of rows of which a column could not be read, because of a missing drive or an error. They are not among
-    /// the wrong rows.
+    /// Number of rows, one block on each drive of a stripe group, of which a block could not be read, because of a
+    /// missing drive or an error. They are not among the wrong rows. Only rows with blocks of files count.
     pub incomplete_rows: u64,
-    /// Number of wrong or incomplete rows from which all blocks of files were moved to another place.
+    /// Number of wrong or incomplete rows from which all blocks of files were moved to another place. 0 if the scrub
+    /// was not asked to repair.
     pub repaired_rows: u64,
-    /// Blocks of files that no source provides: inode number, and number of the block of 4 KiB in the file. Each is
-    /// listed once.
+    /// Blocks of files that neither the drives, nor parity, nor a copy in the hot zone provide: inode number, and
+    /// number of the block of 4 KiB in the file, counted from 0. Each is listed once.
     pub lost: Vec<(Inode, u64)>,
     /// Blocks of files that neither the drives nor parity provide, but a copy in the hot zone does: inode number, and
-    /// number of the block of 4 KiB in the file. Each is listed once.
+    /// number of the block of 4 KiB in the file, counted from 0. Each is listed once.
     pub held_by_copies: Vec<(Inode, u64)>,
 }
 

@@ -171,7 +171,7 @@ fn runs_of(blocks: &BTreeMap<u32, Block>) -> u64 {
 /// Staged data of a file: changes in memory that are not yet written.
 #[derive(Debug, Default)]
 pub(crate) struct Staged {
-    /// Changed blocks of the file.
+    /// Changed blocks of the file, of 4 KiB, that are only in memory.
     pub blocks: Blocks,
     /// Size of the file with the changes, in bytes.
     pub size: u64,
@@ -181,9 +181,9 @@ pub(crate) struct Staged {
     pub held: Reservation,
     /// Number of blocks of the reservation that were moved to it from the preallocated space of the file.
     pub lent: u64,
-    /// Place in the order of staged files. The smallest is the oldest, and is written first.
+    /// Position in the order in which files got staged data. The file with the smallest number is written first.
     pub since: u64,
-    /// Time of the first change, in nanoseconds of the executor's clock.
+    /// Time of the first change that is not written yet, in nanoseconds of the executor's clock.
     pub since_ns: u64,
     /// Whether all changes are appends to the end of the file.
     pub is_appended: bool,
@@ -196,7 +196,8 @@ pub(crate) struct Staged {
     /// Whether write-behind writes the file in parts ([`super::write_behind`]), and these data are one of the parts. If
     /// so, only these data are written, and the file is not moved as a whole.
     pub goes_on: bool,
-    /// Whether a first portion is written, so that more of the file is stored than its recorded size covers.
+    /// Whether a first portion of the changes is written, so that more of the file is stored than its recorded size
+    /// covers.
     pub is_begun: bool,
 }
 
@@ -270,9 +271,10 @@ pub(crate) struct Open {
     /// Lock of tasks that change the file, acquired after `lock`. A task that appends behind data that are being
     /// written back holds only this lock.
     pub appends: Mutex,
-    /// Staged data, if there are any.
+    /// Staged data, that is, changes in memory that are not written yet; `None` if there are none.
     pub staged: RefCell<Option<Staged>>,
     /// Data whose write-back is in flight while the program still appends. The data in `staged` follow in the file.
+    /// `None` if there is no such write-back.
     pub in_flight: RefCell<Option<Staged>>,
     /// Whether a write-behind task of the file runs ([`super::write_behind`]): it writes data to the device while the
     /// program still appends.

@@ -52,16 +52,16 @@ impl Kind {
     }
 }
 
-/// Bytes and durations of the operations of one kind.
+/// Bytes and durations of the operations of one kind, such as reads.
 #[derive(Clone, Default, Debug)]
 pub struct Figures {
-    /// Number of bytes that the operations read or wrote; 0 for other kinds.
+    /// Number of bytes that the operations read or wrote; 0 for kinds other than reads and writes.
     pub bytes: u64,
     /// Durations of the operations, in nanoseconds. The histogram also counts the operations.
     pub latency: LatencyHistogram,
 }
 
-/// Figures by kind of operation. A kind without any operation is absent.
+/// Bytes and durations of operations, by kind of operation. A kind without any operation is absent.
 pub type Measured = BTreeMap<Kind, Figures>;
 
 /// Adds `others` to `all`.
@@ -82,7 +82,7 @@ pub struct Done {
     pub ended_ns: u64,
     /// Duration of the operation, in nanoseconds.
     pub took_ns: u64,
-    /// Number of bytes that the operation read or wrote; 0 for other kinds.
+    /// Number of bytes that the operation read or wrote; 0 for kinds other than reads and writes.
     pub bytes: u64,
 }
 

@@ -25,13 +25,15 @@ use super::{Files, LoadError};
 /// Sizes of a benchmark. A size that the benchmark does not have is `None`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Sizes {
-    /// Number of files that the benchmark works on.
+    /// Number of files that the benchmark works on; `None` if a user cannot choose it.
     pub files: Option<u64>,
-    /// Size of each file in bytes; the mean size if the sizes of the files are random.
+    /// Size of each file in bytes, or the mean size if the sizes of the files are random; `None` if a user cannot
+    /// choose it.
     pub file_bytes: Option<u64>,
-    /// Number of operations, in the unit of the benchmark: transactions, rounds, or compiled source files.
+    /// Number of operations, in the unit of the benchmark: transactions, rounds, or compiled source files. `None` if a
+    /// user cannot choose it.
     pub operations: Option<u64>,
-    /// Number of applications (threads or tasks) that work concurrently.
+    /// Number of applications (threads or tasks) that work concurrently; `None` if a user cannot choose it.
     pub workers: Option<u64>,
 }
 
@@ -44,7 +46,7 @@ pub struct Benchmark {
     pub about: &'static str,
     /// Publication that describes the benchmark, and its parameters there.
     pub source: &'static str,
-    /// Default sizes. A user can change only those that are set here.
+    /// Default numbers of files, bytes, operations and workers. A user can change only those that are not `None` here.
     pub defaults: Sizes,
 }
 
@@ -69,9 +71,9 @@ pub fn named(name: &str) -> Option<&'static Benchmark> {
 pub struct BenchOptions {
     /// Sizes of the benchmark: a value for each size that its [`Benchmark::defaults`] have.
     pub sizes: Sizes,
-    /// Seed of all random choices.
+    /// Seed of all random choices of the benchmark. Equal seeds give equal operations.
     pub seed: u64,
-    /// Callback after every operation. It returns whether to continue.
+    /// Callback after every operation. It returns whether to continue; false ends the run with an error.
     pub watch: Watch,
 }
 
@@ -83,12 +85,13 @@ pub struct Phase {
     pub name: &'static str,
     /// Time when the phase began, in nanoseconds of the file system's clock.
     pub began_ns: u64,
-    /// Duration of the phase until everything was durable, in nanoseconds.
+    /// Duration of the phase in nanoseconds, with the final `syncfs` that makes everything durable.
     pub elapsed_ns: u64,
     /// Number of items done in the phase, in the unit of the phase, for example files, transactions, or rounds of all
     /// workers.
     pub done: u64,
-    /// Counts and durations of the phase, by kind of operation.
+    /// Bytes and durations of the operations of the phase, by kind of operation. A kind without any operation is
+    /// absent.
     pub measured: Measured,
 }
 
@@ -171,7 +174,7 @@ impl<F: Files, E: FnMut(&Phase)> Run<'_, F, E> {
 }
 
 /// Returns the path of file `number` in a tree whose directories have `width` entries on average, like the file sets of
-/// filebench. Names are joined by `/`. `width` must be at least 2.
+/// filebench. For example, file 12 at width 10 is `d/d1/00000012`. `width` must be at least 2.
 pub fn tree_path(number: u64, width: u64) -> String {
     let mut path = format!("{:08}", number);
     let mut directory = number / width;
@@ -186,8 +189,8 @@ pub fn tree_path(number: u64, width: u64) -> String {
     path
 }
 
-/// Returns the paths of all directories above the files with numbers 0 to `files` − 1 in the tree of [`tree_path`].
-/// Each follows after its parent.
+/// Returns the paths of all directories above the files with numbers 0 to `files` − 1 in the tree of [`tree_path`],
+/// such as `d` and `d/d1`. Each follows after its parent. `width` must be at least 2.
 pub fn tree_directories(files: u64, width: u64) -> Vec<String> {
     let mut all = std::collections::BTreeSet::new();
     for number in (0..files).step_by(usize::try_from(width).unwrap_or(usize::MAX)) {

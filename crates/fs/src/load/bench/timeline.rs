@@ -23,16 +23,16 @@ use crate::{Executor, Fs};
 /// Number of buckets for each power of two. So a quantile is exact to a sixteenth.
 const BUCKETS_PER_POWER: u32 = 16;
 
-/// Number, bytes and durations of the operations of one kind that ended in a window of time.
+/// Number, bytes and durations of the operations of one kind, such as reads, that ended in a window of time.
 #[derive(Clone, Default, Debug)]
 pub struct Pace {
     /// Number of operations of the kind that ended in the window.
     pub count: u64,
-    /// Number of bytes that the operations read or wrote.
+    /// Number of bytes that the operations read or wrote; 0 for kinds other than reads and writes.
     pub bytes: u64,
-    /// Sum of the durations of the operations, in nanoseconds.
+    /// Sum of the durations of the operations that ended in the window, in nanoseconds.
     pub sum_ns: u64,
-    /// Longest duration of an operation, in nanoseconds.
+    /// Longest duration of an operation that ended in the window, in nanoseconds; 0 if there were no operations.
     pub max_ns: u64,
     /// Number of operations by bucket of their duration ([`bucket_of`]).
     buckets: BTreeMap<u32, u64>,
@@ -92,24 +92,25 @@ impl Pace {
 /// were opened. Blocks have 4 KiB.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct State {
-    /// Device time and blocks by cause, summed over all devices.
+    /// Device time, in nanoseconds, and blocks read and written since the devices were opened, by cause, summed over
+    /// all devices.
     pub spent: ByCause,
-    /// Number of blocks that file data could occupy.
+    /// Number of blocks of 4 KiB that file data could occupy, live and free ones together.
     pub blocks: u64,
-    /// Number of blocks with live data.
+    /// Number of blocks of 4 KiB with live data at this moment.
     pub live: u64,
-    /// Number of blocks with dead data, which must be cleaned before they can be written.
+    /// Number of blocks of 4 KiB with dead data at this moment, which must be cleaned before they can be written.
     pub dead: u64,
-    /// Number of blocks that the cleaner copied.
+    /// Number of blocks of 4 KiB that the cleaner copied since the mount.
     pub blocks_cleaned: u64,
-    /// Number of zones or stripe groups that the cleaner emptied.
+    /// Number of zones or stripe groups that the cleaner emptied since the mount.
     pub zones_cleaned: u64,
-    /// Sum of the times by which writers were slowed down for the cleaner, in nanoseconds.
+    /// Sum of the times by which writers were slowed down for the cleaner since the mount, in nanoseconds.
     pub throttled_ns: u64,
-    /// Sum of the times for which writers waited for space, in nanoseconds: until other writes were done, or a zone was
-    /// empty.
+    /// Sum of the times for which writers waited for space since the mount, in nanoseconds: until other writes were
+    /// done, or a zone was empty.
     pub waited_ns: u64,
-    /// Number of bytes in memory that are not yet written to the devices.
+    /// Number of bytes of file data in memory that are not yet written to the devices, at this moment.
     pub staged_bytes: u64,
 }
 
@@ -139,9 +140,10 @@ pub struct Row {
     pub begin_ns: u64,
     /// End of the row's window of time, in nanoseconds since the beginning of the run.
     pub end_ns: u64,
-    /// Operations that ended in the row, by kind. A kind without any is absent.
+    /// Number, bytes and durations of the operations that ended in the row's window of time, by kind. A kind without
+    /// any operation is absent.
     pub done: BTreeMap<Kind, Pace>,
-    /// State of the file system at the end of the row; `None` if it was not read.
+    /// State of the file system at the end of the row's window of time; `None` if it was not read.
     pub state: Option<State>,
 }
 
@@ -220,7 +222,7 @@ impl Timeline {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an operation to the window in which it ended.
+    /// Adds an operation to the window of time in which it ended. Windows are merged in pairs if there are too many.
     pub fn note(&self, done: &Done) {
         self.windows().at(done.ended_ns).done.entry(done.kind).or_default().note(done);
     }
@@ -235,8 +237,9 @@ impl Timeline {
         Looking { executor: executor.clone(), source }
     }
 
-    /// Returns the rows of a run that ended at `ended_ns`, in order of time. `state` is the state of the file system at
-    /// the end. If it is given, a window whose state was not read becomes part of the next row.
+    /// Returns the rows of a run that ended at `ended_ns`, in nanoseconds of the file system's clock, in order of time.
+    /// `state` is the state of the file system at the end. If it is given, a window whose state was not read becomes
+    /// part of the next row. The last row ends with the run.
     pub fn rows(&self, ended_ns: u64, state: Option<State>) -> Vec<Row> {
         let mut windows = self.windows();
         windows.at(ended_ns).state = state;
@@ -292,7 +295,8 @@ impl Source for Looker {
     }
 }
 
-/// Registration that [`Timeline::look_at`] returns. The state is read until the registration is dropped.
+/// Registration that [`Timeline::look_at`] returns. The state of the file system is read once in each window of time
+/// until the registration is dropped.
 pub struct Looking {
     executor: Executor,
     source: Rc<dyn Source>,

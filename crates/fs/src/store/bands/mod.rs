@@ -13,16 +13,18 @@ use crate::store::Victim;
 /// A band: a zone of a drive or a stripe group of an array, written from its start to its end. Blocks have 4 KiB.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Band {
-    /// Number of data blocks of the band; 0 if there is no band of this number now.
+    /// Number of data blocks of 4 KiB of the band; 0 if there is no band of this number now.
     pub capacity: u64,
-    /// Smallest number of blocks written together: writes are padded to a multiple of it.
+    /// Smallest number of blocks of 4 KiB written together; writes are padded to a multiple of it. It is the number of
+    /// data zones of a stripe group, and 1 for a zone of a single drive.
     pub row: u64,
-    /// Number of data blocks that stripe groups of the usual width could hold on this band's zones. It is never less
-    /// than `capacity`, and more for a narrow group, which has a larger share of parity.
+    /// Number of data blocks of 4 KiB that the zones of this band could hold if they were part of wide stripe groups.
+    /// It is more than `capacity` for a narrow group, which has a larger share of parity, and equal for other bands.
     pub worth: u64,
-    /// Number of blocks from the start of the band to its write pointer, those being written included.
+    /// Number of blocks of 4 KiB from the start of the band to its write pointer, those being written included. It is
+    /// `capacity` for a band without a write pointer: full, conventional, read-only or offline.
     pub written: u64,
-    /// Number of written blocks that are live. Blocks being written count as live.
+    /// Number of written blocks of 4 KiB that are live: a file uses them. Blocks being written count as live.
     pub live: u64,
     /// Whether the band accepts writes, now or after a reset. False for a conventional zone, and after a fault that
     /// left the zone read-only or offline.
@@ -35,11 +37,11 @@ pub struct Band {
     pub pins: u32,
     /// Whether the band is for copies by the cleaner. Copied data live longer than new data, so they are kept apart.
     pub is_for_cleaner: bool,
-    /// Number of the last allocation in the band, by [`Bands::takes`]. A smaller number means older data. It is 0 if
-    /// all data are from before the mount.
+    /// Serial number of the last allocation in the band, counted over all bands of the store since the mount. A smaller
+    /// number means older data. It is 0 if all data are from before the mount.
     pub age: u64,
-    /// Number of attempts to empty this band that ended with a device error, since it was last emptied.
-    /// [`Bands::put_off_none`] limits it to [`PARITY_MAX`].
+    /// Number of attempts to empty this band that ended with a device error, since it was last emptied. Above
+    /// [`PARITY_MAX`] (3), the band is not chosen; [`Bands::put_off_none`] lowers the number to that limit.
     pub failures: u8,
 }
 
@@ -51,13 +53,14 @@ impl Band {
         self.failures > PARITY_MAX
     }
 
-    /// Returns the number of blocks that a new writer could append now; 0 if a task writes to the band or empties it.
+    /// Returns the number of blocks of 4 KiB that a new writer could append now; 0 if a task writes to the band or
+    /// empties it, or if the band is not writable.
     pub fn room(&self) -> u64 {
         if self.is_writable && !self.is_allocated { self.capacity - self.written } else { 0 }
     }
 
-    /// Returns the number of blocks that the present writer of the band can append after its appends in flight; 0 if no
-    /// task writes to the band.
+    /// Returns the number of blocks of 4 KiB that the present writer of the band can append after its appends in
+    /// flight; 0 if no task writes to the band, or if the band is not writable.
     pub fn room_behind(&self) -> u64 {
         if self.is_writable && self.is_written_to() { self.capacity - self.written } else { 0 }
     }
@@ -79,9 +82,9 @@ impl Band {
         self.is_allocated = self.appends > 0;
     }
 
-    /// Returns the number of blocks gained by emptying the band, 0 if none. The gain is its written blocks, converted
-    /// to bands of the usual width ([`Band::worth`]), less the space of the copies. The copies take the live blocks,
-    /// `slack` blocks of padding, and `copied_with(live)` blocks of records.
+    /// Returns the number of blocks gained by emptying the band, 0 if none. The gain is its written blocks, times
+    /// `worth` / `capacity`, less the space of the copies. The copies take the live blocks, `slack` blocks of padding,
+    /// and `copied_with(live)` blocks of records.
     pub fn gain(&self, slack: u64, copied_with: fn(u64) -> u64) -> u64 {
         let written = (u128::from(self.written) * u128::from(self.worth)).checked_div(u128::from(self.capacity));
         (written.unwrap_or(0) as u64).saturating_sub(self.live + slack + copied_with(self.live))
@@ -106,7 +109,7 @@ pub struct Bands {
 impl Bands {
     /// Creates the table of the zones of one drive, from the states `zones` that the drive reports for the zones from
     /// number `first` on. Each has `band_blocks` blocks, and no block is live yet. At most `active_max` zones may be
-    /// partly written or written to at a time.
+    /// partly written or written to at a time; `None` means no limit.
     pub fn new(band_blocks: u64, first: u32, zones: &[ZoneState], active_max: Option<u32>) -> Bands {
         let band = |zone: &ZoneState| Band {
             capacity: band_blocks,
@@ -136,8 +139,12 @@ impl Bands {
         Bands { band_blocks, first: 0, bands, active_max: u64::MAX, takes: 0, slack, copied_with }
     }
 
-    /// Adds band `number`, with `capacity` blocks in rows of `row` blocks and the given [`Band::worth`]. The reported
-    /// state `zone` gives its write pointer. No block of the band is live yet.
+    /// Adds stripe group `number`, or replaces it, with `capacity` data blocks in rows of `row` blocks. Its zones could
+    /// hold `worth` data blocks in wide stripe groups. The reported state `zone` gives the write pointer. No block of
+    /// the group is live yet. Only for a table made by [`Bands::places`].
+    ///
+    /// # Panics
+    /// `number` is not below the number of groups of the table.
     pub fn put(&mut self, number: u32, (capacity, row, worth): (u64, u64, u64), zone: &ZoneState) {
         let (written, is_writable) = (written_of(zone, capacity), is_writable(zone));
         self.bands[number as usize] = Band { capacity, row, worth, written, is_writable, ..Band::default() };
@@ -156,13 +163,16 @@ impl Bands {
     /// Removes band `number` from the table.
     ///
     /// # Panics
-    /// The band has live blocks.
+    /// The band has live blocks, or `number` is not in the table.
     pub fn remove(&mut self, number: u32) {
         assert_eq!(self.bands[number as usize].live, 0, "band {number} is gone with live blocks");
         self.bands[number as usize] = Band::default();
     }
 
-    /// Returns the entry of band `number`.
+    /// Returns the entry of band `number`. A band that does not exist now has a capacity of 0.
+    ///
+    /// # Panics
+    /// `number` is not in the table.
     pub fn band(&self, number: u32) -> &Band {
         &self.bands[(number - self.first) as usize]
     }
@@ -172,17 +182,18 @@ impl Bands {
         self.slack + (self.copied_with)(live)
     }
 
-    /// Returns the number of blocks that are gained by emptying `band`; 0 if none.
+    /// Returns the number of blocks that are gained by emptying `band`, after the space for the copies of its live
+    /// blocks is subtracted; 0 if none.
     pub fn gain(&self, band: &Band) -> u64 {
         band.gain(self.slack, self.copied_with)
     }
 
     /// Allocates `total` blocks at the write pointer of band `number`, for the cleaner or for a writer, and returns the
-    /// first `blocks` of them, which are for data. The band stays allocated to this writer until this append and all
-    /// later ones by [`Bands::take_behind`] are committed or aborted.
+    /// first `blocks` of them, which are for data; the others are for records and padding. The band stays allocated to
+    /// this writer until this append and all later ones by [`Bands::take_behind`] are committed or aborted.
     ///
     /// # Panics
-    /// The band has less space, or another task uses it.
+    /// The band has less space, another task uses it, or `total` is 0 or below `blocks`.
     pub fn take_from(&mut self, number: u32, (blocks, total): (u64, u64), for_cleaner: bool) -> BlockRun {
         let band = &mut self.bands[(number - self.first) as usize];
         assert!(total <= band.room(), "{total} blocks of band {number}: {band:?}");
@@ -190,10 +201,11 @@ impl Bands {
         self.append_to(number, (blocks, total))
     }
 
-    /// Like [`Bands::take_from`], but for the present writer of the band, after its appends in flight.
+    /// Allocates `total` more blocks at the write pointer of band `number` for its present writer, after the appends in
+    /// flight. Returns the first `blocks` of them, which are for data; the others are for records and padding.
     ///
     /// # Panics
-    /// The band has less space, or no append to it is in flight.
+    /// The band has less space, no append to it is in flight, or `total` is 0 or below `blocks`.
     pub fn take_behind(&mut self, number: u32, (blocks, total): (u64, u64)) -> BlockRun {
         let band = self.band(number);
         assert!(total <= band.room_behind(), "{total} blocks more of band {number}: {band:?}");
@@ -212,12 +224,13 @@ impl Bands {
         run
     }
 
-    /// Marks band `number` as one to which only the cleaner should write.
+    /// Marks stripe group `number`, which must be in the table, as one to which only the cleaner should write.
     pub fn keep_for_cleaner(&mut self, number: u32) {
         self.bands[number as usize].is_for_cleaner = true;
     }
 
-    /// Moves the write pointer of band `number` to its end if the reported state `zone` is full.
+    /// Moves the write pointer of stripe group `number` to its end if the condition in the reported state `zone` is
+    /// full. Does nothing in other conditions, or if the group does not exist now.
     pub fn seal_if_full(&mut self, number: u32, zone: &ZoneState) {
         let band = &mut self.bands[number as usize];
         if zone.condition == ZoneCondition::Full && band.capacity > 0 {
@@ -230,7 +243,7 @@ impl Bands {
         self.bands.iter_mut().for_each(|band| band.is_for_cleaner = false);
     }
 
-    /// Keeps the bands of these runs from being emptied until [`Bands::unpin`].
+    /// Keeps the bands of these runs from being emptied until [`Bands::unpin`]. Each run of each call counts.
     pub fn pin(&mut self, runs: &[BlockRun]) {
         for run in runs {
             let index = self.index(run);
@@ -256,19 +269,21 @@ impl Bands {
         self.bands.iter().enumerate().map(|(index, band)| (self.first + index as u32, band))
     }
 
-    /// Returns the number of allocations so far: the clock by which [`Band::age`] is counted.
+    /// Returns the serial number of the last allocation in any band, by which the age of data is measured. Before the
+    /// first allocation it is 0, or 1 after [`Bands::claimed`].
     pub fn takes(&self) -> u64 {
         self.takes
     }
 
-    /// Returns the number of blocks of all writable bands, less [`Bands::stuck`].
+    /// Returns the number of blocks of all writable bands, less the dead blocks in bands that are not emptied because
+    /// of failures.
     pub fn usable(&self) -> u64 {
         let usable: u64 = self.bands.iter().filter(|band| band.is_writable).map(|band| band.capacity).sum();
         usable - self.stuck()
     }
 
-    /// Returns the number of dead blocks in writable bands that could not be emptied ([`Band::is_put_off`]): no task
-    /// can use them.
+    /// Returns the number of dead blocks in writable bands that are not emptied any more, after more than
+    /// [`PARITY_MAX`] (3) failures. No task can use these blocks.
     pub fn stuck(&self) -> u64 {
         let put_off = self.bands.iter().filter(|band| band.is_writable && band.is_put_off());
         put_off.map(|band| band.written - band.live).sum()
@@ -286,6 +301,7 @@ impl Bands {
     }
 
     /// Returns the number of blocks in writable bands that are written and not live, so that cleaning can free them.
+    /// Bands that are not emptied because of failures count too.
     pub fn dead(&self) -> u64 {
         self.bands.iter().filter(|band| band.is_writable).map(|band| band.written - band.live).sum()
     }
@@ -310,17 +326,25 @@ impl Bands {
         self.bands.iter().any(Band::is_written_to)
     }
 
-    /// Returns, for each band in order, its number of written blocks and its number of live blocks.
+    /// Returns, for each band in order, its number of written blocks and its number of live blocks, of 4 KiB each. Both
+    /// are 0 for a band that does not exist now.
     pub fn fill(&self) -> Vec<(u64, u64)> {
         self.bands.iter().map(|band| (band.written, band.live)).collect()
     }
 
-    /// Returns the number of live blocks of band `zone`; blocks being written count as live.
+    /// Returns the number of live blocks of 4 KiB of band `zone`; blocks being written count as live.
+    ///
+    /// # Panics
+    /// `zone` is not in the table.
     pub fn live_in(&self, zone: u32) -> u64 {
         self.bands[(zone - self.first) as usize].live
     }
 
-    /// Returns whether no append to band `zone` is in flight and no run in it is pinned.
+    /// Returns whether no append to band `zone` is in flight and no run in it is pinned: written, and not yet part of a
+    /// file.
+    ///
+    /// # Panics
+    /// `zone` is not in the table.
     pub fn is_quiet(&self, zone: u32) -> bool {
         let band = self.band(zone);
         !band.is_written_to() && band.pins == 0
@@ -335,7 +359,7 @@ impl Bands {
 
     /// Allocates `blocks` blocks at the write pointers of one or more bands, and leaves `spare` of the empty bands
     /// untouched. The bands stay allocated until the runs are committed or aborted. Returns `None`, and allocates
-    /// nothing, if there is not enough space for all `blocks`.
+    /// nothing, if there is not enough space for all `blocks`, also because of the limit of active zones.
     pub fn take(&mut self, blocks: u64, spare: u32) -> Option<Vec<BlockRun>> {
         let chosen = self.choose(blocks, spare)?;
         self.takes += 1;
@@ -424,8 +448,8 @@ impl Bands {
     /// Marks the blocks of a run as live during the mount.
     ///
     /// # Errors
-    /// The run is not within one band, is not all before the write pointer, or the band would have more live than
-    /// written blocks. The error is a message for the user.
+    /// The run is empty, is not within one band, is not all before the write pointer, or the band would have more live
+    /// than written blocks. The error is a message for the user.
     pub fn claim(&mut self, run: BlockRun) -> Result<(), String> {
         let (first, end) = (run.start / self.band_blocks, run.end().div_ceil(self.band_blocks));
         let places = u64::from(self.first)..u64::from(self.first) + self.bands.len() as u64;
@@ -467,7 +491,8 @@ impl Bands {
         self.bands[index].live -= run.blocks;
     }
 
-    /// Takes band `zone` out of use until [`Bands::emptied`], and returns its description for the cleaner.
+    /// Takes band `zone` out of use until [`Bands::emptied`], and returns its written blocks and its number of live
+    /// blocks for the cleaner. The caller has checked that no task uses the band.
     pub fn lease_victim(&mut self, zone: u32) -> Victim {
         let start = u64::from(zone) * self.band_blocks;
         let band = &mut self.bands[(zone - self.first) as usize];
@@ -475,8 +500,8 @@ impl Bands {
         Victim { zone, run: BlockRun { start, blocks: band.written }, live: band.live }
     }
 
-    /// Counts a failed attempt to empty band `zone`. After more than [`PARITY_MAX`] of them the band is not chosen any
-    /// more.
+    /// Counts a failed attempt to empty band `zone`. After more than [`PARITY_MAX`] (3) failures the band is not chosen
+    /// again before [`Bands::put_off_none`].
     pub fn put_off(&mut self, zone: u32) {
         let band = &mut self.bands[(zone - self.first) as usize];
         band.failures = band.failures.saturating_add(1);

@@ -13,7 +13,8 @@ pub struct Policy {
 }
 
 /// Name of a cleaning policy, its description for users, and its score of a band. The function gets the band and the
-/// current [`Bands::takes`]; the band with the highest score is emptied first.
+/// serial number of the last allocation in any band, as the present time. The band with the highest score is emptied
+/// first.
 pub type Known = (&'static str, &'static str, fn(&Band, u64) -> u128);
 
 /// All cleaning policies: name, description for users, and score of each.
@@ -74,9 +75,9 @@ impl Policy {
         self.moves_files
     }
 
-    /// Returns the number of the band with the highest score among those for which `may_be` returns true. Bands that
-    /// are in use, pinned, or without gain are left out; `None` if no band is left. Of equal scores, the lowest number
-    /// wins.
+    /// Returns the number of the band with the highest score among those for which `may_be` returns true; of equal
+    /// scores, the lowest number wins. Bands that are in use, pinned, not writable, put off after failures, or without
+    /// gain are left out. Returns `None` if no band is left.
     pub fn choose(&self, bands: &Bands, may_be: impl Fn(&Band) -> bool) -> Option<u32> {
         let score = |band: &Band| (self.score)(band, bands.takes().max(band.age));
         let candidates = gaining(bands).filter(|(_, band)| may_be(band));
@@ -91,8 +92,9 @@ fn gaining(bands: &Bands) -> impl Iterator<Item = (u32, &Band)> {
     bands.all().filter(move |(_, band)| is_idle(band) && bands.gain(band) > 0)
 }
 
-/// Returns the number of the band with the fewest live blocks, whatever the policy. Bands that are in use, pinned, or
-/// without gain are left out; `None` if no band is left.
+/// Returns the number of the band with the fewest live blocks, whatever the policy; of equal bands, the lowest number.
+/// Bands that are in use, pinned, not writable, put off after failures, or without gain are left out. Returns `None` if
+/// no band is left.
 pub fn easiest(bands: &Bands) -> Option<u32> {
     gaining(bands).min_by_key(|(zone, band)| (band.live, *zone)).map(|(zone, _)| zone)
 }

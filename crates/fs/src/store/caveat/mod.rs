@@ -43,9 +43,9 @@ pub struct Caveat {
 }
 
 impl Caveat {
-    /// Creates the store over the blocks `data` of `device`; all of them are free. `isolation` is the disk's DID: no
-    /// write destroys a block farther than that after its end. `option` returns the value of an option by its key:
-    /// `fit` or `extents`.
+    /// Creates the store over the blocks `data` of `device`; all of them are free. `isolation` is the disk's drive
+    /// isolation distance (DID): no write destroys a block more than so many blocks after its end. `option` returns the
+    /// value of an option by its key, or `None` for the default: `fit` (`best`) or `extents` (`off`).
     ///
     /// # Errors
     /// An option has an invalid value. The error is a message for the user.
@@ -108,7 +108,7 @@ impl Caveat {
         runs.iter().for_each(|run| state.free.insert(*run));
     }
 
-    /// Returns the runs of free blocks, in ascending order.
+    /// Returns the runs of free blocks, in ascending order; adjacent runs are merged. Reserved blocks are not free.
     pub fn free_runs(&self) -> Vec<BlockRun> {
         self.state.borrow().free.runs().collect()
     }

@@ -25,8 +25,8 @@ use crate::format::change::Inode;
 use crate::format::record::{DirectoryRecord, Filling, Piece, UNIT_BYTES, bytes_of};
 use crate::store::RecordContext;
 
-/// Maximum distance, in blocks of 4 KiB, from data to the records that describe them, if the records are written: two
-/// appends and the padding of rows.
+/// Largest distance within a stripe group, in data blocks of 4 KiB, from a data block to the later block with the
+/// record that describes it. It allows for two appends and the padding of rows.
 pub const REACH: u64 = 2200;
 /// A unit with fewer free bytes than this is sealed.
 const ROOM_MIN: usize = 128;
@@ -34,11 +34,13 @@ const ROOM_MIN: usize = 128;
 /// The layout of a planned append.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Plan {
-    /// Number of blocks of data.
+    /// Number of blocks of 4 KiB with data in this append to a stripe group; 0 for an append of records alone.
     pub blocks: u64,
-    /// Number of blocks after the data: records, and zeros at the end of the group.
+    /// Number of blocks of 4 KiB that the append writes after its data: records, and zeros if the append fills the
+    /// stripe group to its end.
     pub record_blocks: u64,
-    /// Number of blocks of the group that data and records take, in whole rows.
+    /// Number of blocks of 4 KiB of the stripe group that data and records take, rounded up to whole rows. A row has
+    /// one block of each data zone of the group.
     pub total: u64,
     /// Whether the waiting records are sealed into a unit behind the data, and the records of this append begin a new
     /// unit.

@@ -39,8 +39,8 @@ pub struct StrictAppend {
 
 impl StrictAppend {
     /// Creates the store over the whole zones of a drive of `kind` that are in the blocks `data`. `zones` are the
-    /// states that the drive reports for all its zones. `option` returns the value of an option by its key: `cleaner`
-    /// or `clean_below`.
+    /// states that the drive reports for all its zones. `option` returns the value of an option by its key, or `None`
+    /// for the default: `cleaner` (`greedy`) or `clean_below` (10 percent).
     ///
     /// # Errors
     /// An option has an invalid value, or the drive has fewer zones than `data` needs. The error is a message for the

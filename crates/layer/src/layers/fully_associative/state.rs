@@ -31,12 +31,12 @@ pub(super) struct State {
     pub bands: Regions,
     pub band_sectors: u64,
     pub sector_bytes: u64,
-    /// Number of physical bands in a zone; the last zone may have fewer.
+    /// Number of physical bands in each zone, free ones included; the last zone may have fewer.
     pub zone_bands: usize,
-    /// Number of logical bands in a zone; the last zone may have fewer.
+    /// Number of logical bands in each zone: the bands that the host sees. The last zone may have fewer.
     pub zone_data: usize,
     pub zones: Vec<BandZone>,
-    /// Capacity of the layer in sectors.
+    /// Capacity of the layer in logical sectors: those of all logical bands.
     pub capacity: u64,
     pub freed: bool,
 }

@@ -35,24 +35,31 @@ pub(super) struct Stream {
 #[derive(Clone, Debug)]
 pub(super) struct BandZone {
     pub band_sectors: u32,
-    /// The home of each logical band: the number of the physical band that holds its data, except for logged and
-    /// trimmed runs.
+    /// For each logical band of the zone, the number of its home: the physical band that holds its data, except for
+    /// runs in log bands and trimmed runs. [`NOWHERE`] if it has no home, which occurs only while a checkpoint is
+    /// replayed.
     pub homes: Vec<u32>,
-    /// For each logical band, its runs that are trimmed or whose newest contents lie in a log band. Of its other
-    /// sectors, those that an open stream has written lie in the band of the stream, and the rest at home.
+    /// For each logical band of the zone, its runs that are trimmed or whose newest contents lie in a log band. Of its
+    /// other sectors, those that an open stream has written lie in the band of the stream, and the rest in the home
+    /// band.
     pub runs: Vec<RunList>,
-    /// The numbers of the free bands, in the order in which they are taken.
+    /// The numbers, within the zone, of its free physical bands, in the order in which they are taken: the one that was
+    /// freed first is taken first.
     pub free: VecDeque<u32>,
-    /// The numbers of the log bands, the oldest first; all but the newest are full.
+    /// The numbers, within the zone, of its log bands, to which writes are appended; the oldest first. Only the newest
+    /// is appended to.
     pub logs: VecDeque<u32>,
-    /// Number of sectors written in the newest log band; the length of a band if there is none.
+    /// Number of sectors from the start of the newest log band that were written; the length of a band if there is no
+    /// log band.
     pub head: u32,
-    /// Number of live logged sectors in each band; 0 for bands that are not log bands.
+    /// For each physical band of the zone, the number of logged sectors whose newest contents lie in it; 0 for bands
+    /// that are not log bands.
     pub live: Vec<u32>,
-    /// Open streams, oldest first.
+    /// Open streams, the oldest first. A stream is a sequence of host writes that rewrites a logical band into a free
+    /// physical band.
     pub streams: Vec<Stream>,
-    /// The number of the logical band at which the search for the next one to merge begins: no logical band before it
-    /// has live sectors in the oldest log band.
+    /// Number, within the zone, of the logical band at which the search for the next one to merge begins. No logical
+    /// band before it has live sectors in the oldest log band.
     pub next_merge: u32,
 }
 

@@ -26,8 +26,9 @@ pub struct Account {
 }
 
 impl Account {
-    /// Counts `sectors` that the host writes. `home_is_bottom` says whether the home of these sectors (their place if
-    /// nothing had been moved) is on a bottom track; `is_bottom` says whether their present place is.
+    /// Counts `sectors` that the host writes. A read-modify-write of a sector on a bottom track counts as
+    /// [`SAVED_PER_SECTOR`] (4) further sectors. `home_is_bottom` says whether the home of these sectors (their place
+    /// if nothing had been moved) is on a bottom track; `is_bottom` says whether their present place is.
     #[inline]
     pub fn host(&mut self, sectors: u64, home_is_bottom: bool, is_bottom: bool) {
         self.unmoved += SAVED_PER_SECTOR * sectors * u64::from(home_is_bottom);

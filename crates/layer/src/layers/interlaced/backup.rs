@@ -14,8 +14,10 @@
 //!
 //! Invariants:
 //! 1. While a record is active, its copies are intact: nothing is written over them before the clear is durable.
-//! 2. While the host record is active, none of its logical sectors has been written, moved or trimmed since the operation.
-//! 3. A record is replaced or cleared only after a barrier, so the sectors that its operation rewrote are durable by then.
+//! 2. While the host record is active, none of its logical sectors has been written, moved or trimmed since the
+//!    operation.
+//! 3. A record is replaced or cleared only after a barrier, so the sectors that its operation rewrote are durable by
+//!    then.
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
@@ -35,11 +37,11 @@ const REGIONS_MAX: u64 = 1024;
 /// A run of logical sectors of which a backup region holds a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// First logical sector of the run.
+    /// First logical sector of the run of which a backup region holds a copy.
     pub lba: Lba,
-    /// Number of sectors of the run, and of the copy.
+    /// Number of logical sectors of the run that was copied, which is also the length of the copy in physical sectors.
     pub sectors: u32,
-    /// First physical sector of the copy.
+    /// First physical sector of the copy, which lies in a backup region. The rest of the copy follows it.
     pub backup: Pba,
 }
 
@@ -100,9 +102,10 @@ pub struct BackupLog {
 }
 
 impl BackupLog {
-    /// Sets aside up to `count` backup regions, evenly over the `tracks` radial positions, on the surfaces in turn.
-    /// Each region has room for three of the longest tracks. There is at least one region, and at most one for every 32
-    /// radial positions; a region for which there is no room is left out.
+    /// Sets aside up to `count` backup regions (bottom tracks for copies of sectors that a rewrite could lose), evenly
+    /// over the `tracks` radial positions, on the surfaces in turn. Each region has room for three of the longest
+    /// tracks. A `count` of 0 counts as 1, and there is at most one region for every 32 radial positions. A region for
+    /// which there is no room is left out.
     ///
     /// # Errors
     ///
@@ -143,23 +146,26 @@ impl BackupLog {
         })
     }
 
-    /// Returns the number of backup regions, which is at least 1.
+    /// Returns the number of backup regions (areas of bottom tracks for copies of sectors that a rewrite could lose),
+    /// which is at least 1.
     pub fn regions(&self) -> usize {
         self.regions.len()
     }
 
-    /// Returns the physical sectors of each backup region, in order of radial position.
+    /// Returns the physical sectors of each backup region, without the top tracks beside it, in order of radial
+    /// position from the outside.
     pub fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
         self.regions.iter().map(|region| region.area.extent)
     }
 
-    /// Returns the maximum number of sectors that the copies of one operation may take: the length of the smallest
-    /// region.
+    /// Returns the maximum number of sectors that the backup copies of one host operation or one background move may
+    /// take: the length of the smallest backup region.
     pub fn region_sectors(&self) -> u64 {
         self.extents().map(|extent| extent.sectors.0).min().expect("there is a region")
     }
 
-    /// Returns the tracks of the region that the current move uses; `None` if no move has copies in a region.
+    /// Returns the tracks of the backup region that is reserved for the current background move; `None` if no move has
+    /// reserved one.
     pub fn area_of_move(&self) -> Option<Area> {
         self.job_region.map(|region| self.regions[region].area)
     }
@@ -188,16 +194,17 @@ impl BackupLog {
     ///
     /// # Panics
     ///
-    /// If `sectors` exceeds the length of the region.
+    /// If `sectors` exceeds the length of the region, or a move uses the only region.
     #[inline]
     pub fn place_host(&mut self, radial_track: u32, sectors: u64, plan: &mut Plan) -> Pba {
         let region = self.nearest_free(radial_track);
         self.place(region, sectors, plan)
     }
 
-    /// Returns the first physical sector to which the copies of a move at `radial_track` go, `sectors` in total: the
-    /// start of the nearest region. The region is reserved for the move until [`BackupLog::end_move`]. If the copies
-    /// would overwrite those of the active host record, appends to `plan` the steps that clear that record.
+    /// Reserves the backup region nearest to `radial_track` for a background move, until [`BackupLog::end_move`].
+    /// Returns the first physical sector of the region, to which the copies of the move go, `sectors` in total. If the
+    /// copies would overwrite those of the active host record, appends to `plan` the steps that clear that record. No
+    /// other move may have reserved a region.
     ///
     /// # Panics
     ///
@@ -227,8 +234,8 @@ impl BackupLog {
     }
 
     /// Records that copies of `runs` lie in a backup region from `backup` on, one after the other, for a host operation
-    /// at `radial_track`. Appends barriers and the journal records to `plan`, so that the copies are durable before the
-    /// records. The new host record replaces the one before.
+    /// that writes the bottom track at `radial_track`. Appends a barrier, the journal records and another barrier to
+    /// `plan`: the copies are durable before the records. The new host record replaces the one before.
     #[inline]
     pub fn record_host(&mut self, radial_track: u32, backup: Pba, runs: &[TrackRun], plan: &mut Plan) {
         plan.barrier();
@@ -243,7 +250,8 @@ impl BackupLog {
     }
 
     /// Records that copies of `runs` lie in a backup region from `backup` on, one after the other, for the current
-    /// move. Appends barriers and the journal records to `plan`, so that the copies are durable before the records.
+    /// background move. Appends a barrier, the journal records and another barrier to `plan`: the copies are durable
+    /// before the records. The new record replaces that of an earlier move.
     pub fn record_move(&mut self, backup: Pba, runs: &[TrackRun], plan: &mut Plan) {
         plan.barrier();
         self.job.clear();
@@ -276,19 +284,21 @@ impl BackupLog {
         self.job_region = None;
     }
 
-    /// Appends to `notes` the journal records that restore the active backups in a new log.
+    /// Appends to `notes` the journal records that restore the active backups (at most one of the host and one of a
+    /// move) in a new backup log. Appends none if no backup is active.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         note_parts(&self.host.parts, For::Host, |note| notes.push(note));
         note_parts(&self.job.parts, For::Move, |note| notes.push(note));
     }
 
-    /// Returns whether the tag of `note` is below [`FIRST_LAYER_TAG`], so that it belongs to the records that all
-    /// layers of interlaced disks share.
+    /// Returns whether the tag of `note`, the number of its kind of record, is below [`FIRST_LAYER_TAG`] (16). Such a
+    /// record is one that all layers of interlaced disks share: of the backup log, or of live sectors.
     pub fn takes(note: &Note) -> bool {
         note.tag < FIRST_LAYER_TAG
     }
 
-    /// Replays a journal record of the backup log on a drive of `capacity` logical sectors.
+    /// Replays a journal record of the backup log on a drive of `capacity` logical sectors. A backup of several records
+    /// becomes active with its last record.
     ///
     /// # Errors
     ///

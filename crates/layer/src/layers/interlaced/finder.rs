@@ -46,7 +46,7 @@ impl Finder {
         low + self.starts[low..high].partition_point(|&start| start <= position)
     }
 
-    /// Returns the start addresses, in ascending order.
+    /// Returns the start addresses that were given to [`Finder::new`], in ascending order.
     pub fn starts(&self) -> &[u64] {
         &self.starts
     }

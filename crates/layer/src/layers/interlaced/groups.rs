@@ -47,7 +47,7 @@ impl TrackRows {
 
     /// Splits the tracks into parts of `tracks_max` tracks each; the last part has the rest. Returns the extents of
     /// each part in PBA order; one extent covers consecutive tracks of equal length. Returns no parts if there are no
-    /// tracks.
+    /// tracks. `tracks_max` must not be 0.
     pub fn parts(&self, tracks_max: u64) -> Vec<Vec<Extent>> {
         let (mut parts, mut room) = (Vec::new(), 0);
         for row in &self.rows {
@@ -70,13 +70,15 @@ impl TrackRows {
 /// A group of an interlaced disk: bottom tracks that follow each other in PBA order, then the top tracks between them.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// The bottom tracks of the group, in PBA order.
+    /// The bottom tracks of the group, in PBA order. Writes to them destroy sectors of the top tracks between them.
     pub bottoms: TrackRows,
-    /// The top tracks of the group, in PBA order.
+    /// The top tracks of the group, which lie between its bottom tracks, in PBA order. They follow the bottom tracks in
+    /// PBA order.
     pub tops: TrackRows,
 }
 
-/// Returns the groups of an interlaced disk in PBA order. Together they hold every track of the disk once.
+/// Returns the groups of an interlaced disk in PBA order. A group is a number of bottom tracks that follow each other
+/// in PBA order, then the top tracks between them. Together the groups hold every track of the disk once.
 pub fn groups(disk: &SharedDisk) -> impl Iterator<Item = Group> + '_ {
     let geometry = &disk.geometry;
     let mut next = Pba(0);

@@ -78,10 +78,10 @@ pub struct HeatLog {
 /// A heat key, which stands for a track or a part of one, with the number of sectors that the host wrote to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Heat {
-    /// The key: the number of the track or part, in a numbering that the layer defines.
+    /// The heat key: the number of a track or of a part of a track, in a numbering that the layer defines.
     pub key: u32,
-    /// Number of sectors written to the key in the interval, including the rest of the counts of earlier intervals if
-    /// counts decay.
+    /// Number of sectors that the host wrote to the key in the current interval, plus the rest of the counts of earlier
+    /// intervals if counts decay. If the layer counts writes instead (`heat=writes`), each write counts as one sector.
     pub sectors: u32,
 }
 
@@ -91,8 +91,9 @@ impl HeatLog {
         HeatLog { entries: Vec::new(), writes: 0, interval, is_joined: false }
     }
 
-    /// Counts a write of `sectors` (at most 65,535 of them) to `key`. Counts nothing if the log is full: it has room
-    /// for two entries for each write of an interval.
+    /// Counts a write of `sectors` to `key`; more than 65,535 sectors count as 65,535. The log has room for two entries
+    /// for each write of an interval. If it is full, entries with equal keys are joined once; if it is full again,
+    /// nothing is counted.
     #[inline]
     pub fn count(&mut self, key: u32, sectors: u32) {
         if self.entries.len() == self.entries.capacity() && !self.make_room() {
@@ -115,8 +116,8 @@ impl HeatLog {
         self.entries.len() < self.entries.capacity()
     }
 
-    /// Counts the end of a host write command. Returns whether the interval is over, that is, whether its number of
-    /// writes has been reached.
+    /// Counts the end of a host write command. Returns whether the interval is over: as many commands have ended since
+    /// the last [`HeatLog::restart`] as an interval has, or more.
     #[inline]
     pub fn end_write(&mut self) -> bool {
         self.writes += 1;
@@ -124,7 +125,7 @@ impl HeatLog {
     }
 
     /// Sorts the log by key, as [`HeatLog::counts`] and the other queries need it. Joins entries with equal keys as far
-    /// as the sum of their sectors is at most 65,535.
+    /// as the sum of their sectors is at most 65,535; a key with more keeps several entries.
     pub fn sort(&mut self) {
         let mut ranks: Vec<u64> = self.entries.iter().map(|entry| entry.rank()).collect();
         sort_by_key(&mut ranks);
@@ -143,8 +144,8 @@ impl HeatLog {
     }
 
     /// Begins the next interval. If `decays` is `false`, all counts are removed. Otherwise a 64th of each count is
-    /// subtracted, rounded up; if more than half of the log is then in use, the smallest counts are removed. The log
-    /// must be sorted.
+    /// subtracted, rounded up. If the counts left take more than half of the log's room, the smallest are removed until
+    /// they take half or less. The log must be sorted.
     pub fn restart(&mut self, decays: bool) {
         match decays {
             false => self.entries.clear(),

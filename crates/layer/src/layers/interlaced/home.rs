@@ -18,13 +18,16 @@ use crate::parameters::ConfigError;
 /// between and beside these bottoms are set aside too, and hold no data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Area {
-    /// Physical sectors of the bottom tracks, which follow each other in PBA order.
+    /// Physical sectors of the bottom tracks of the area, which follow each other in PBA order. The top tracks beside
+    /// them are not included.
     pub extent: Extent,
-    /// Surface of the tracks.
+    /// Surface of the tracks of the area, counted from 0.
     pub surface: u8,
-    /// Radial position of the first (outermost) bottom track.
+    /// Radial position of the first (outermost) bottom track of the area, counted in tracks from 0 at the outer
+    /// diameter. It is even, as for all bottoms.
     pub radial_start: u32,
-    /// Radial position of the last (innermost) bottom track.
+    /// Radial position of the last (innermost) bottom track of the area, counted in tracks from 0 at the outer
+    /// diameter. It is included in the area, and equals the position of the first if the area has one bottom track.
     pub radial_last: u32,
 }
 
@@ -71,16 +74,16 @@ impl<'a> Planner<'a> {
         Ok(Planner { disk, areas: Vec::new(), taken: BTreeMap::new(), searched: None, tops: Vec::new() })
     }
 
-    /// Returns the number of sectors of the longest track of the disk, which is a bottom track. Sectors that a track
-    /// lost by slipping are counted, so the result may exceed the length of every track.
+    /// Returns the number of sectors of the longest track of the disk, set aside or not, which is a bottom track.
+    /// Sectors that a track lost by slipping are counted, so the result may exceed the length of every track.
     pub fn track_sectors_max(&self) -> u64 {
         self.disk.geometry.zones().iter().map(|zone| zone.track_sectors as u64).max().expect("a disk has a zone")
     }
 
     /// Sets aside consecutive bottom tracks on `surface` that have at least `sectors` together, with the top tracks
-    /// beside them. Of the possible areas, takes the one whose first bottom track is nearest to `radial_track`; its
-    /// bottom tracks follow each other in PBA order, and it shares no track with another area. Returns `None`, and sets
-    /// aside nothing, if there is no such area.
+    /// beside them. Of the possible areas, takes the one whose first bottom track is nearest to `radial_track`; of two
+    /// equally near, the inner one. Its bottom tracks follow each other in PBA order, and it shares no track with
+    /// another area. Returns `None`, and sets aside nothing, if there is no such area.
     pub fn set_aside(&mut self, radial_track: u32, surface: u8, sectors: u64) -> Option<Area> {
         let tracks = self.disk.geometry.radial_tracks();
         let middle = radial_track.min(tracks - 1) / 2;
@@ -110,7 +113,8 @@ impl<'a> Planner<'a> {
 
     /// Returns how many slots of `slot_sectors` sectors each fit into the bottom tracks that follow each other in PBA
     /// order around `radial_track` on surface 0: the bottom tracks of its group. Tracks that are set aside are counted
-    /// too.
+    /// too. A rest that is shorter than a slot is not counted. `radial_track` must lie on the disk, and `slot_sectors`
+    /// must not be 0.
     pub fn slots_in_a_row(&self, radial_track: u32, slot_sectors: u64) -> u32 {
         let geometry = &self.disk.geometry;
         let follows = |bottom: u32| {
@@ -275,8 +279,8 @@ impl Home {
         Pba(lba.0 + self.jumped[self.by_lba.before(lba.0)])
     }
 
-    /// Returns the logical sector whose home is the physical sector `pba`, or `None` if the track of `pba` is set
-    /// aside.
+    /// Returns the logical sector whose home (place as long as no layer moves it) is the physical sector `pba`. Returns
+    /// `None` if the track of `pba` is set aside for a cache, a backup region or a write buffer.
     #[inline]
     pub fn lba(&self, pba: Pba) -> Option<Lba> {
         let gaps = self.by_pba.before(pba.0);
@@ -285,6 +289,7 @@ impl Home {
     }
 
     /// Returns the number of logical sectors whose homes lie in `extent`, which must begin and end at track boundaries.
+    /// Tracks that are set aside for caches, backup regions or write buffers have none.
     pub fn lbas_in(&self, extent: Extent) -> u64 {
         self.lbas_before(extent.end()) - self.lbas_before(extent.start)
     }
@@ -297,12 +302,20 @@ impl Home {
     }
 
     /// Returns the position of a physical sector: its track, its surface, its number on the track and its angle.
+    ///
+    /// # Panics
+    ///
+    /// If `pba` is not on the disk.
     #[inline]
     pub fn locate(&self, pba: Pba) -> Place {
         self.disk.geometry.locate(pba)
     }
 
     /// Returns the position of the first sector of a track, or `None` if `radial_track` lies past the innermost track.
+    ///
+    /// # Panics
+    ///
+    /// If the disk has no such `surface`, and `radial_track` is on the disk.
     #[inline]
     pub fn track(&self, radial_track: u32, surface: u8) -> Option<Place> {
         let geometry = &self.disk.geometry;
@@ -343,12 +356,14 @@ impl Home {
         (2 * (index / self.surfaces), (index % self.surfaces) as u8)
     }
 
-    /// Returns the number of bottom tracks on all surfaces together, those that are set aside included.
+    /// Returns the number of bottom tracks of the disk, on all surfaces together. Bottoms that are set aside for caches
+    /// or backup regions are counted too.
     pub fn bottoms(&self) -> u32 {
         self.disk.geometry.radial_tracks().div_ceil(2) * self.surfaces
     }
 
-    /// Returns the number of tracks on all surfaces together, those that are set aside included.
+    /// Returns the number of tracks of the disk, bottoms and tops, on all surfaces together. Tracks that are set aside
+    /// are counted too.
     pub fn tracks(&self) -> u64 {
         self.disk.geometry.radial_tracks() as u64 * self.surfaces as u64
     }
@@ -362,7 +377,8 @@ impl Home {
 
     /// Appends to `faced` the sectors of the neighbouring top tracks that a write of the runs `written` destroys; all
     /// runs must lie on bottom tracks. Goes through the runs in order, and for each through the outer, then the inner
-    /// neighbour. Spans may overlap.
+    /// neighbour. Spans may overlap. Sectors around the start of a top track make two spans: one at its end and one at
+    /// its start.
     #[inline]
     pub fn push_faced(&self, written: &[TrackRun], faced: &mut Vec<Span>) {
         let track_of = |run: &TrackRun| (run.radial_track, run.surface);

@@ -9,7 +9,8 @@
 //! live from its first write to its TRIM, and dead otherwise.
 //!
 //! Invariants:
-//! 1. A bottom sector is written only after the live tops that the write destroys are backed up, and the record is durable.
+//! 1. A bottom sector is written only after the live tops that the write destroys are backed up, and the record is
+//!    durable.
 //! 2. A dead sector is recorded as live only after its data is durable. A trimmed sector is recorded as dead, durably,
 //!    before anything destroys it.
 
@@ -30,7 +31,7 @@ use crate::plan::{Cause, GroupKind, Medium, Plan};
 pub struct Host {
     /// The home of each logical sector: its place as long as the layer has not moved it.
     pub home: Home,
-    /// The backup log, which holds copies of the sectors that a rewrite may lose.
+    /// The backup log, which holds copies of the sectors that a power cut during a rewrite could destroy.
     pub log: BackupLog,
     /// Set of live sectors; kept only with `skip_dead=on`.
     live: Option<LiveSet>,
@@ -52,8 +53,8 @@ impl Host {
         Host { home, log, live, faced: Vec::new(), endangered: Vec::new(), written: Vec::new() }
     }
 
-    /// Returns whether trimmed sectors are remembered, so that they read as zeros. True only if the part was created
-    /// with `skip_dead`.
+    /// Returns whether trimmed sectors are remembered, so that they read as zeros. `true` if the part was created with
+    /// `skip_dead`, otherwise `false`.
     pub fn keeps_trims(&self) -> bool {
         self.live.is_some()
     }
@@ -78,9 +79,10 @@ impl Host {
         }
     }
 
-    /// Appends to `plan` the steps of one write command, track by track: a plain write on a top track, a
-    /// read-modify-write on a bottom track. `first` is the run that contains the command's first sector. Calls
-    /// `count(key, sectors)` for each run written, with its heat key.
+    /// Appends to `plan` the steps of one write command, track by track: a read-modify-write on a bottom track if the
+    /// write destroys live sectors of top tracks, otherwise a plain write. `first` is the run that contains the
+    /// command's first sector. Calls `count(key, sectors)` for each run written, with its heat key, which may be
+    /// [`NO_HEAT`](super::NO_HEAT).
     #[inline]
     pub fn write<T: Translation>(
         &mut self,
@@ -111,7 +113,7 @@ impl Host {
     }
 
     /// Appends to `plan` the steps of several write commands as one operation. All commands must lie in one run, that
-    /// is, on one track. They may overlap.
+    /// is, on one track. They may overlap. There must be at least one. The writes are not counted as heat.
     pub fn write_joined<T: Translation>(&mut self, map: &T, commands: &[Command], plan: &mut Plan) {
         let run = map.run_of(&self.home, commands[0].lba);
         let mut written = std::mem::take(&mut self.written);
@@ -210,8 +212,9 @@ impl Host {
         }
     }
 
-    /// Appends to `pieces` the present places of the `sectors` from `lba` on, in order of LBA. Dead sectors have a
-    /// piece without a place, if the set of live sectors is kept.
+    /// Appends to `pieces` the present places of the `sectors` from `lba` on, in order of LBA; one piece lies on one
+    /// track. Dead sectors (never written, or trimmed) have a piece without a place, if the set of live sectors is
+    /// kept.
     pub fn lookup<T: Translation>(&self, map: &T, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
         let mut look_up = |mut lba: Lba, end: Lba| {
             while lba < end {
@@ -332,8 +335,7 @@ pub fn push_runs_at<T: Translation>(map: &T, home: &Home, span: &Span, runs: &mu
     }
 }
 
-/// Sorts `spans` by physical sector, and joins those that overlap. Spans that only touch stay separate, because they
-/// may lie on different tracks.
+/// Sorts `spans` by physical sector, and joins those that overlap on one track. Spans that only touch stay separate.
 pub fn merge(spans: &mut Vec<Span>) {
     spans.sort_unstable_by_key(|span| span.extent());
     spans.dedup_by(|next, last| {

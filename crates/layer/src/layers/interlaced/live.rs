@@ -38,6 +38,7 @@ impl LiveSet {
     }
 
     /// Marks the sectors from `start` up to, not including, `end` as dead. Returns whether any of them was live before.
+    /// The range must not be empty.
     pub fn remove(&mut self, start: Lba, end: Lba) -> bool {
         let (start, end) = (start.0, end.0);
         let mut removed = false;
@@ -58,7 +59,7 @@ impl LiveSet {
     }
 
     /// Splits the sectors from `start` up to, not including, `end` into live and dead parts. Calls `visit(first, end,
-    /// live)` with each part in order; `end` is exclusive.
+    /// live)` with each part in order; `end` is exclusive. The range must not be empty.
     pub fn cover(&self, start: Lba, end: Lba, mut visit: impl FnMut(Lba, Lba, bool)) {
         let before = self.runs.range(..start.0).next_back().filter(|&(_, &last)| last > start.0);
         let mut next = start;
@@ -75,7 +76,8 @@ impl LiveSet {
         }
     }
 
-    /// Returns all runs of live sectors as (start, exclusive end), in order of LBA.
+    /// Returns all runs of live sectors as (start, exclusive end), in order of LBA. Adjacent live sectors are in one
+    /// run.
     pub fn iter(&self) -> impl Iterator<Item = (Lba, Lba)> + '_ {
         self.runs.iter().map(|(&start, &end)| (Lba(start), Lba(end)))
     }

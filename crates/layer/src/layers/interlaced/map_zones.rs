@@ -37,28 +37,33 @@ struct Stretch {
 pub struct MapZone {
     /// First LBA of the bottoms, and of the tops.
     starts: [u64; 2],
-    /// Number of sectors in each piece of the zone.
+    /// Number of sectors in each piece (pseudo-track or block) of the zone; all pieces of a zone have an equal length.
     pub piece_sectors: u32,
-    /// Number of pieces whose homes lie on bottom tracks; their home numbers are 0 to `bottoms` − 1.
+    /// Number of pieces (pseudo-tracks or blocks) of the zone that lie on bottom tracks if nothing was moved. Their
+    /// home numbers are 0 to `bottoms` − 1.
     pub bottoms: u16,
-    /// Total number of pieces, on bottom and top tracks; their home numbers are 0 to `pieces` − 1.
+    /// Total number of pieces (pseudo-tracks or blocks) of the zone, on bottom and top tracks. Their home numbers are 0
+    /// to `pieces` − 1, those of bottoms first.
     pub pieces: u16,
 }
 
 /// The piece in which an LBA has its home, and the LBA's position in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ZonePiece {
-    /// Number of the zone, counted from 0.
+    /// Number of the zone that contains the piece, counted from 0 over the whole disk.
     pub zone: u32,
-    /// Home number of the piece within the zone, counted from 0.
+    /// Home number of the piece: its number in the zone if nothing was moved, counted from 0. Pieces on bottom tracks
+    /// have the lowest numbers.
     pub home: u16,
-    /// Sector of the LBA within the piece, counted from 0.
+    /// Number of the sector of the LBA within the piece, counted from 0 at the start of the piece.
     pub sector: u32,
-    /// Number of sectors in the piece.
+    /// Total number of sectors in the piece.
     pub sectors: u32,
 }
 
-/// The zones of an interlaced disk, with a search by LBA. A few LBAs at the ends of stretches belong to no piece.
+/// The zones of an interlaced disk, with a search by LBA. A zone has the pieces (pseudo-tracks or blocks) of up to 128
+/// bottom and 128 top tracks of one group. A few LBAs, at the end of the bottoms and of the tops of a zone, belong to
+/// no piece.
 #[derive(Clone, Debug)]
 pub struct MapZones {
     by_lba: Finder,
@@ -70,13 +75,13 @@ pub struct MapZones {
 
 impl MapZones {
     /// Returns the zones of the disk of `home`, cut into pseudo-tracks: pieces as long as the longest track of their
-    /// group.
+    /// group, which need not begin at the start of a track.
     pub fn new(home: &Home) -> MapZones {
         MapZones::of_pieces(home, u32::MAX)
     }
 
     /// Returns the zones of the disk of `home`, cut into pieces of `piece_sectors_max` sectors, or as long as the
-    /// longest track of their group if that is less.
+    /// longest track of their group if that is less. `piece_sectors_max` must not be 0.
     pub fn of_pieces(home: &Home, piece_sectors_max: u32) -> MapZones {
         let longest =
             home.disk().geometry.zones().iter().map(|zone| zone.track_sectors).max().expect("a disk has a zone");
@@ -95,19 +100,23 @@ impl MapZones {
         self.zones.len()
     }
 
-    /// Returns the number of pieces of the greatest length that cover the longest track of the disk, rounded up; 1 for
-    /// pseudo-tracks.
+    /// Returns the length of the longest track of the disk, divided by the maximum length of a piece and rounded up.
+    /// The maximum is the one given to [`MapZones::of_pieces`]; the result is 1 for pseudo-tracks.
     pub fn pieces_of_track(&self) -> u64 {
         self.pieces_of_track
     }
 
-    /// Returns the zone with the number `index`, counted from 0. The zone must exist.
+    /// Returns the zone with the number `index`, counted from 0.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such zone.
     pub fn zone(&self, index: u32) -> &MapZone {
         &self.zones[index as usize]
     }
 
-    /// Returns the piece in which `lba` has its home, or `None` if `lba` belongs to no piece. `lba` must lie below the
-    /// capacity.
+    /// Returns the piece in which `lba` has its home (its place if nothing was moved), or `None` if `lba` belongs to no
+    /// piece. `lba` must lie below the capacity.
     #[inline]
     pub fn piece_of(&self, lba: Lba) -> Option<ZonePiece> {
         let stretch = &self.stretches[self.by_lba.before(lba.0) - 1];
@@ -121,7 +130,8 @@ impl MapZones {
         })
     }
 
-    /// Returns the first LBA of the piece with the home number `home` of the zone with the number `zone`.
+    /// Returns the first LBA of the piece with the home number `home` of the zone with the number `zone`, both counted
+    /// from 0. The zone and the piece must exist.
     #[inline]
     pub fn start(&self, zone: u32, home: u16) -> Lba {
         let zone = &self.zones[zone as usize];

@@ -14,7 +14,7 @@
 //! | state | guarantee | recovery after a cut |
 //! |---|---|---|
 //! | Idle | no record of a move is active | nothing to do |
-//! | BackedUp | every place holds its old data; data endangered by phase 2 is backed up | backed-up data is written home |
+//! | BackedUp | every place holds its old data; data endangered by phase 2 is backed up | the backup is written home |
 //! | Displaced | late data lies only in the backup region; its new place is free to be written | phase 3 is done |
 //!
 //! Invariants:
@@ -46,16 +46,17 @@ pub enum Timing {
 /// One run of a background move: its present place, and the place to which it is copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfer {
-    /// The logical sectors, and the place from which they are read.
+    /// The logical sectors of the run, and their present place, from which they are read.
     pub from: TrackRun,
-    /// First physical sector of the new place; equal to the present one if the run is only rewritten.
+    /// First physical sector of the new place of the run; equal to the present one if the run is only rewritten in its
+    /// place.
     pub to: Pba,
-    /// Whether the new place is on a bottom track, where a write destroys sectors of the neighbouring tops. Such runs
-    /// are written first.
+    /// Whether the run is written before the runs for which this is `false`. It must be `true` if the new place is on a
+    /// bottom track, because a write there destroys sectors of the neighbouring tops.
     pub to_bottom: bool,
-    /// Whether the run is copied to the backup region before any sector is overwritten.
+    /// Whether the run is copied to a backup region before the move overwrites any sector.
     pub saved: bool,
-    /// The phases in which the run is read and written.
+    /// The phases of the background move in which the run is read and in which it is written.
     pub timing: Timing,
 }
 
@@ -86,13 +87,14 @@ impl Transfers {
         self.header = None;
     }
 
-    /// Appends a run to copy.
+    /// Appends a run to copy. Runs are read in the order in which they are appended, and runs of one track must follow
+    /// each other.
     pub fn push(&mut self, transfer: Transfer) {
         self.list.push(transfer);
     }
 
-    /// Appends runs that stay in their places, but are backed up and rewritten there, because a write beside them
-    /// destroys them.
+    /// Appends runs of top tracks that the move backs up and then rewrites in their present places, because the move
+    /// writes a bottom track beside them and so destroys them.
     pub fn push_kept(&mut self, runs: &[TrackRun]) {
         let kept = |run: &TrackRun| Transfer {
             from: *run,
@@ -110,12 +112,14 @@ impl Transfers {
         self.locks.push(Lock { surface, radial_start, radial_last });
     }
 
-    /// Sets physical sectors without logical contents (a header) that are written before all runs.
+    /// Sets the physical sectors of a header: sectors without logical contents that the move writes before all runs.
+    /// Replaces a header that was set before.
     pub fn set_header(&mut self, header: Extent) {
         self.header = Some(header);
     }
 
-    /// Sets the radial position of the move, which selects the nearest backup region.
+    /// Sets the radial position of the move, counted in tracks from 0 at the outer diameter. The copies of the move go
+    /// to the nearest backup region.
     pub fn set_radial_track(&mut self, radial_track: u32) {
         self.radial_track = radial_track;
     }
@@ -197,7 +201,7 @@ impl<M: Copy> Moves<M> {
 
     /// Takes moves out of the queue until `prepare`, which adds the runs of a move, returns `true` for one that backs
     /// up at most `saved_sectors_max` sectors. That move becomes the current one; the moves before it are dropped.
-    /// Returns `false` if no move of the queue qualifies.
+    /// Returns `false` if no move of the queue qualifies; the queue is then empty. No move may be in progress.
     pub fn take_next(&mut self, saved_sectors_max: u64, mut prepare: impl FnMut(M, &mut Transfers) -> bool) -> bool {
         while let Some(chosen) = self.queue.pop_front() {
             self.transfers.clear();
@@ -218,8 +222,9 @@ impl<M: Copy> Moves<M> {
             })
     }
 
-    /// Appends the next phase of the current move to `plan`. Returns the state of the move after that phase, which the
-    /// caller has to record. There must be a current move.
+    /// Appends the next phase of the current move to `plan`: its reads, writes, and the records and barriers of its
+    /// backup. Returns the state of the move after that phase, which the caller has to record. There must be a current
+    /// move.
     pub fn phase(&mut self, log: &mut BackupLog, plan: &mut Plan) -> Outcome {
         match self.stage {
             Stage::Idle => self.first_phase(log, plan),

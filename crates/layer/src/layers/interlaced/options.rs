@@ -2,8 +2,8 @@
 
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind, Parameters};
 
-/// The parameter `backup_regions`: the wanted number of backup regions, each of three bottom tracks. Small disks get
-/// fewer.
+/// The parameter `backup_regions`: the wanted number of backup regions, each of three bottom tracks; by default 16, at
+/// most 1,024. 0 counts as 1. Small disks get fewer.
 pub const BACKUP_REGIONS: ParameterInfo = ParameterInfo {
     key: "backup_regions",
     kind: ParameterKind::Count,
@@ -12,7 +12,7 @@ pub const BACKUP_REGIONS: ParameterInfo = ParameterInfo {
 };
 
 /// The parameter `safety`: whether background moves back up all sectors that a power cut could lose (`power`, the
-/// default), or only those that the paper backs up (`paper`).
+/// default), or only those that Hajkazemi 2019 backs up (`paper`).
 pub const SAFETY: ParameterInfo = ParameterInfo {
     key: "safety",
     kind: ParameterKind::Choice(&["power", "paper"]),
@@ -47,8 +47,8 @@ const HEAT: ParameterInfo = ParameterInfo {
     help: "sectors: a track is as hot as sectors were written to it; writes: as writes touched it, for payback=0",
 };
 
-/// The parameter `hot_tracks`: the number of tracks that are considered for a move at the end of an interval of host
-/// writes. They are the bottom tracks to which the most sectors were written.
+/// The parameter `hot_tracks`: the maximum number of tracks that are considered for a move at the end of an interval of
+/// host writes; by default 100, at least 1. They are the bottom tracks to which the host wrote the most.
 pub const HOT_TRACKS: ParameterInfo = ParameterInfo {
     key: "hot_tracks",
     kind: ParameterKind::CountFrom(1),
@@ -100,7 +100,8 @@ const BACKGROUND_EVERY: ParameterInfo = ParameterInfo {
     help: "requests per phase of a move that is still pending at the end of an interval",
 };
 
-/// The parameter `idle`: the time without requests after which background moves are made.
+/// The parameter `idle`: the time without requests after which background moves are made. By default 0: as soon as
+/// there is no request.
 pub const IDLE: ParameterInfo = ParameterInfo {
     key: "idle",
     kind: ParameterKind::Duration,
@@ -108,7 +109,7 @@ pub const IDLE: ParameterInfo = ParameterInfo {
     help: "time without requests before moves are made",
 };
 
-/// The parameters that all layers have that move data in the background, in the order in which the registry lists them.
+/// The 11 parameters of layers that move data in the background, in the order in which the registry lists them.
 pub const OF_MOVES: [ParameterInfo; 11] = of_moves(HOT_TRACKS);
 
 /// Returns [`OF_MOVES`] with the parameter `hottest` in place of [`HOT_TRACKS`]. `hottest` must have the key
@@ -139,39 +140,46 @@ pub const fn joined<const OWN: usize, const SHARED: usize, const ALL: usize>(
 /// The values of the parameters [`OF_MOVES`], without `backup_regions`: they control the background moves of a layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MoveOptions {
-    /// Whether moves back up all sectors that a power cut could lose (`safety=power`).
+    /// Whether background moves back up all sectors that a power cut could lose (`safety=power`). If `false`, they back
+    /// up only the sectors that Hajkazemi 2019 backs up (`safety=paper`).
     pub power_safe: bool,
-    /// Number of host write commands in an interval, at whose end moves are chosen.
+    /// Number of host write commands in an interval. Host writes are counted as heat during an interval, and background
+    /// moves are chosen at its end.
     pub interval: u32,
-    /// Whether heat is counted in writes that touch a track. Otherwise it is counted in sectors written to it.
+    /// Whether the heat of a track is the number of host writes that touched it (`heat=writes`). Otherwise it is the
+    /// number of sectors that the host wrote to it (`heat=sectors`).
     pub counts_writes: bool,
-    /// Whether the counts of heat shrink by a 64th at the end of an interval. Otherwise they are set to
-    /// zero.
+    /// Whether the counts of heat (host writes by track) shrink by a 64th at the end of an interval. Otherwise they are
+    /// set to zero.
     pub decays: bool,
-    /// Number of tracks considered for a move at the end of an interval: the hottest ones.
+    /// Maximum number of tracks considered for a background move at the end of an interval of host writes: those to
+    /// which the host wrote the most.
     pub hot_tracks: usize,
-    /// Minimum ratio of the heat of a track to that of the track that it displaces, for a move.
+    /// Minimum ratio of the heat (host writes counted) of a track to the heat of the track that it displaces, for a
+    /// background move. A heat of 0 counts as 1.
     pub hot_ratio: u32,
-    /// Assumed ratio of future writes to counted writes. A move is made only if by this assumption it saves as many
-    /// sectors as it writes; 0 turns this condition off.
+    /// Assumed ratio of future writes to the counted writes of the host. A background move is made only if by this
+    /// assumption it saves at least as many sectors as it writes; 0 turns this condition off.
     pub payback: u32,
-    /// Divisor of the credit of moves: moves may cost 1/`watch` of the sectors that read-modify-write with nothing
-    /// moved would have written more than they saved. 0 means that moves are not limited.
+    /// Limit on background moves that do not pay. A move begins only if the layer would then not have written more
+    /// sectors than read-modify-write with nothing moved would have, plus 1/`watch` of those. The host's own sectors
+    /// count on neither side. 0 means that moves are not limited.
     pub watch: u32,
-    /// Number of host commands from one phase to the next of moves that were still pending at the end of an interval.
-    /// These phases are made although the drive is not idle.
+    /// Number of host commands from one phase of a background move to the next, if moves were still pending at the end
+    /// of an interval of host writes. These phases are made although the drive is not idle.
     pub background_every: u32,
-    /// Time without requests before moves are made, in nanoseconds.
+    /// Time without host requests before background moves are made, in nanoseconds. 0 means as soon as there is no
+    /// request.
     pub idle_after_ns: u64,
 }
 
 impl MoveOptions {
-    /// Reads the options from `parameters`.
+    /// Reads the options from `parameters`. `payback` and `watch` may be 0, and are lowered to 2²⁰ if they are above.
     ///
     /// # Errors
     ///
-    /// Fails if heat is counted in writes and `payback` is not 0. Also fails if `interval`, `hot_tracks`, `hot_ratio` or `background_every` is 0 or above its maximum; the message
-    /// gives the maximum. `payback` and `watch` may be 0, and are lowered to 2²⁰ if they are above.
+    /// Heat is counted in writes and `payback` is not 0. Or `interval`, `hot_tracks`, `hot_ratio` or `background_every`
+    /// is 0 or above its maximum; the message gives the maximum.
     ///
     /// # Panics
     ///
@@ -204,7 +212,7 @@ impl MoveOptions {
         })
     }
 
-    /// The options of a layer that moves no data in the background.
+    /// The options of a layer that moves no data in the background. Their values have no effect in such a layer.
     pub const NONE: MoveOptions = MoveOptions {
         power_safe: true,
         interval: u32::MAX,

@@ -20,7 +20,8 @@ impl PackedStates {
         PackedStates { bytes: vec![0; packed_bytes(values as u64) as usize + 1], values }
     }
 
-    /// Returns the number at `index`, counted from 0, which must be less than the length of the array.
+    /// Returns the number at `index`, counted from 0. `index` must be less than the length of the array; with a larger
+    /// one the method panics or returns an arbitrary number.
     #[inline]
     pub fn get(&self, index: usize) -> u8 {
         let (byte, shift) = (index * BITS / 8, index * BITS % 8);
@@ -41,7 +42,8 @@ impl PackedStates {
         self.bytes[byte..byte + 2].copy_from_slice(&pair.to_le_bytes());
     }
 
-    /// Returns the numbers that are not zero with their indices, as (index, number), in order of index.
+    /// Returns all numbers that are not zero, each with its index, as (index, number), in order of index. Indices are
+    /// counted from 0.
     pub fn set_values(&self) -> impl Iterator<Item = (u32, u8)> + '_ {
         // Eight values take three bytes, so zeros, most of a disk, are skipped three bytes at a time.
         let eights = (0..self.values.div_ceil(8)).filter(|eight| {

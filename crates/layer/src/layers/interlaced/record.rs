@@ -9,13 +9,14 @@ use imbrex_disk::{Lba, Pba};
 
 use crate::journal_records;
 
-/// The first tag that a layer may give to records of its own. Lower tags belong to the records of this module, which
-/// all layers of interlaced disks share.
+/// The first tag (number of a kind of journal record) that a layer of interlaced disks may give to records of its own.
+/// Lower tags belong to records of backups and of live sectors, which all these layers share.
 pub const FIRST_LAYER_TAG: u8 = 16;
 
 journal_records! {
     /// The kinds of journal record that all layers of interlaced disks share: changes of the backup log, and of the set
-    /// of live sectors.
+    /// of live sectors. A record of a backup names one or two runs of LBAs, whose copies lie one after the other from
+    /// `backup_pba` on; a missing second run has length 0. `end_lba` is exclusive.
     pub enum Record of "the backup log" {
         1 => First { backup_pba: Pba, lba: Lba, second_lba: Lba, sectors_of_both: (u32, u32) }
             "backup, the first of several",

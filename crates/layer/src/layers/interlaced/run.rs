@@ -5,7 +5,8 @@ use imbrex_disk::{Extent, Lba, Pba, Place, Sectors};
 
 use crate::plan::{Cause, Plan};
 
-/// Value of [`TrackRun::heat`] that marks a run to which writes are not counted as heat.
+/// Value of [`TrackRun::heat`] for a run to which host writes are not counted as heat. Heat is the count of writes by
+/// which the data to move are chosen.
 pub const NO_HEAT: u32 = u32::MAX;
 
 /// A track of the disk: its place and its length.
@@ -13,7 +14,7 @@ pub const NO_HEAT: u32 = u32::MAX;
 pub struct Track {
     /// First physical sector of the track, which is its sector 0.
     pub start: Pba,
-    /// Number of sectors on the track.
+    /// Number of physical sectors on the track.
     pub sectors: u32,
     /// Radial position of the track, counted from 0 at the outer diameter.
     pub radial_track: u32,
@@ -39,9 +40,10 @@ impl Track {
 pub struct Span {
     /// The track on which the sectors lie.
     pub track: Track,
-    /// First sector of the run, counted from 0 at the start of the track.
+    /// First sector of the run, as its number on the track, counted from 0 at the start of the track.
     pub first: u32,
-    /// One past the last sector of the run, counted from 0 at the start of the track.
+    /// One past the last sector of the run, as its number on the track, counted from 0 at the start of the track. It is
+    /// more than the number of the first sector.
     pub end: u32,
 }
 
@@ -56,30 +58,31 @@ impl Span {
 /// A run of consecutive logical sectors that lie on consecutive physical sectors of one track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TrackRun {
-    /// First logical sector.
+    /// First logical sector of the run; the others follow it.
     pub lba: Lba,
-    /// Physical sector of `lba`.
+    /// Physical sector that holds the first logical sector of the run; the others follow it.
     pub pba: Pba,
-    /// Number of sectors of the run.
+    /// Number of sectors of the run: as many logical as physical ones.
     pub sectors: u32,
-    /// Radial position of the track.
+    /// Radial position of the track on which the run lies, counted in tracks from 0 at the outer diameter.
     pub radial_track: u32,
-    /// Surface of the track.
+    /// Surface of the track on which the run lies, counted from 0.
     pub surface: u8,
-    /// Sector of the track at which the run begins, counted from 0.
+    /// Sector at which the run begins, as its number on the track, counted from 0 at the start of the track.
     pub sector: u32,
-    /// Number of sectors on the whole track.
+    /// Number of sectors of the whole track on which the run lies, not of the run.
     pub track_sectors: u32,
     /// Whether a write to the run destroys no data, because the track is a top or lies in a backup region or cache.
     pub harmless: bool,
-    /// Heat key under which host writes to the run are counted; [`NO_HEAT`] if they are not counted.
+    /// Key under which host writes to the run are counted as heat, in a numbering of tracks or their parts that the
+    /// layer defines; [`NO_HEAT`] if they are not counted.
     pub heat: u32,
 }
 
 impl TrackRun {
     /// Returns the run of the sectors from `first` up to `end` (exclusive) of `track`, which hold the logical sectors
-    /// from `lba` on. `first` and `end` are counted on the track, and must not lie past its end. Writes to the run are
-    /// not counted as heat.
+    /// from `lba` on. `first` and `end` are counted on the track, and must not lie past its end. The run is harmless (a
+    /// write to it destroys nothing) if `track` is a top track. Writes to the run are not counted as heat.
     #[inline]
     pub fn on(track: &Track, first: u32, end: u32, lba: Lba) -> TrackRun {
         TrackRun {

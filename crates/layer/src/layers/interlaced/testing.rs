@@ -88,9 +88,9 @@ pub fn assert_plan(plan: &Plan, golden: &str) {
 /// The time that plans take on a toy disk, as a number of seeks and of rotations.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cost {
-    /// Number of seeks (movements of the arm to another track).
+    /// Number of seeks (movements of the arm to another track) that the plans took.
     pub seeks: u64,
-    /// Time of rotational waits and transfers, as a number of rotations.
+    /// Time of rotational waits and transfers that the plans took, without seeks, as a number of rotations.
     pub rotations: f64,
 }
 

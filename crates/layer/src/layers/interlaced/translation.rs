@@ -36,8 +36,9 @@ pub trait Translation: Send + 'static {
     /// track.
     fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<TrackRun>;
 
-    /// Returns the heat key under which a host write of `run` is counted; [`NO_HEAT`](super::NO_HEAT) if it is not
-    /// counted.
+    /// Returns the heat key under which a host write of `run` is counted: the number of a track or of a part of one, in
+    /// a numbering that the layer defines. By default it is that of `run`; [`NO_HEAT`](super::NO_HEAT) if the write is
+    /// not counted.
     #[inline]
     fn heat(&self, run: &TrackRun) -> u32 {
         run.heat
@@ -54,7 +55,8 @@ pub trait Translation: Send + 'static {
     fn select(&mut self, _home: &Home, _heat: &HeatLog, _moves: &mut Vec<Self::Move>) {}
 
     /// Adds to `transfers` the runs to copy for the move `chosen`, and the tracks to lock. Returns `false` if the move
-    /// must not be made, because an earlier move has changed the places of its data, for example.
+    /// must not be made, because an earlier move has changed the places of its data, for example. By default returns
+    /// `false`.
     fn prepare(&self, _home: &Home, _chosen: Self::Move, _transfers: &mut Transfers) -> bool {
         false
     }
@@ -85,26 +87,27 @@ pub trait Translation: Send + 'static {
     ///
     /// # Errors
     ///
-    /// The record is not one of this layer's, or has impossible values.
+    /// The record is not one of this layer's, or has impossible values. By default every record is an error.
     fn replay(&mut self, _home: &Home, note: &Note) -> Result<bool, ReplayError> {
         Err(ReplayError { note: *note, reason: "this layer has no such record".into() })
     }
 
     /// Appends to `plan` the completion of a move that a power cut interrupted after [`Translation::displace`], in a
     /// recovery group of its own: data that lie only in the backup region are written to their new place. Returns
-    /// whether there was such a move.
+    /// whether there was such a move. By default there is none.
     fn finish_displaced(&mut self, _home: &Home, _plan: &mut Plan) -> bool {
         false
     }
 
     /// Appends to `notes` the journal records that rebuild the map in a new layer. A record of data that lie only in
-    /// the backup region comes last.
+    /// the backup region comes last. By default appends none.
     fn checkpoint(&self, _notes: &mut Vec<Note>) {}
 
     /// Calls `each` once with every cache of the layer; by default there is none.
     fn caches(&self, _home: &Home, _each: &mut dyn FnMut(Cache)) {}
 
-    /// Checks the map against the numbered invariants in the header comment of the layer's file.
+    /// Checks the map against the numbered invariants in the header comment of the layer's file. By default checks
+    /// nothing.
     ///
     /// # Errors
     ///

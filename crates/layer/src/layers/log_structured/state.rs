@@ -51,18 +51,21 @@ pub(super) enum Use {
 #[derive(Clone, Debug)]
 pub(super) struct LogZone {
     pub holds: Use,
-    /// Whether the zone still has the contents of a new drive that was made full: block i at place i.
+    /// Whether the zone still has its contents from a new drive that was made full: every logical block at the physical
+    /// block with an equal number.
     pub factory: bool,
-    /// Number of blocks of the zone that were written, from its start.
+    /// Number of blocks of the zone that were written, counted from its start. Dead blocks are counted too.
     pub fill: u32,
     /// While a checkpoint is replayed: the number of written blocks that it gives for the zone, which becomes `fill` at
     /// its end.
     pub fill_named: u32,
-    /// Number of live blocks in the zone: those to which the map points.
+    /// Number of live blocks in the zone: those that hold the newest contents of a logical block.
     pub live: u32,
-    /// Value of [`State::clock`] when the host wrote the youngest data of the zone.
+    /// Value of the layer's clock, which counts blocks written by the host, when the host wrote the youngest data of
+    /// the zone. Cleaning that moves data into the zone keeps the value of the data. 0 for a free zone and for the
+    /// contents of a new drive.
     pub written_at: u64,
-    /// The logical blocks that were appended to the zone, in order.
+    /// The logical blocks that were appended to the zone, in order. Blocks that are dead by now may be listed.
     pub summary: Summary,
 }
 
@@ -89,11 +92,11 @@ impl LogZone {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Victim {
     pub zone: usize,
-    /// Index of the next entry to examine in the zone's summary. `entry_start` is the offset of that entry in the zone,
-    /// in blocks.
+    /// Index, counted from 0, of the entry (run of appended blocks) of the zone's summary at which cleaning continues.
+    /// `entry_start` is the offset of the entry's first block in the zone, in blocks.
     pub entry: usize,
     pub entry_start: u32,
-    /// Number of blocks of that entry that were already examined.
+    /// Number of blocks of the entry at which cleaning continues that were already examined, from its start.
     pub skip: u32,
 }
 
@@ -114,23 +117,24 @@ pub(super) struct State {
     pub zone_blocks: u32,
     /// Number of logical blocks, which is the capacity of the drive in blocks.
     pub blocks: u32,
-    /// Whether the drive was made full: on the new drive, every logical block i lies at place i. Otherwise blocks that
-    /// were never written are absent.
+    /// Whether the drive was made full: on the new drive, every logical block lies at the physical block with an equal
+    /// number. Otherwise blocks that were never written are absent.
     pub full: bool,
     pub chunks: Sparse<Chunk>,
     /// A chunk without runs, which stands for every missing chunk.
     no_chunk: Chunk,
     pub zones: Vec<LogZone>,
-    /// The numbers of the free zones, in the order in which they are taken.
+    /// The numbers of the free zones, in the order in which they are taken: the one that was freed first is taken
+    /// first.
     pub free: VecDeque<usize>,
-    /// The number of the open zone of each stream, if it has one.
+    /// For each stream of appends, the number of the open zone to which its blocks are appended; `None` if it has none.
     pub open: [Option<usize>; STREAMS],
     /// The clock of the layer: an initial value plus the number of blocks that the host has written.
     pub clock: u64,
     pub victim: Option<Victim>,
     pub freed: bool,
-    /// Whether a checkpoint is being replayed: blocks that lie where the new drive had them are not counted as live
-    /// yet.
+    /// Whether a checkpoint is being replayed. Until its end, blocks that the checkpoint does not name and that lie
+    /// where the new drive had them are not counted as live.
     pub restarting: bool,
 }
 

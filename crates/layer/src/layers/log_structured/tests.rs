@@ -220,7 +220,8 @@ fn greedy_takes_the_emptiest_zone_and_cost_benefit_an_old_one() {
     assert_eq!(first_read("cost-benefit"), 4);
 }
 
-/// Returns the sectors moved by cleaning per sector written, for 20,000 writes, nine in ten of them to a tenth of the drive.
+/// Returns the sectors moved by cleaning per sector written, for 20,000 writes, nine in ten of them to a tenth of the
+/// drive.
 fn moved_per_written(streams: &str) -> f64 {
     let given: &[(&str, &str)] = &[("zone_size", "8k"), ("block", "512"), ("reserve", "15%"), ("streams", streams)];
     let mut layer = built("conventional", &[given]);

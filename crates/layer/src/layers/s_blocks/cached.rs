@@ -31,11 +31,12 @@ pub(super) const CACHE_RING_SECTORS_MAX: u64 = (1 << 31) - 1;
 /// trimmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct CachedRun {
-    /// First sector of the run, counted from 0 within the S-block.
+    /// First sector of the run, counted from 0 at the start of its S-block.
     pub offset: u32,
-    /// Number of sectors of the run.
+    /// Number of sectors of the run, all in one S-block.
     pub sectors: u32,
-    /// Position of the first sector in the section's cache buffer; [`Position::NOWHERE`] if the run is trimmed.
+    /// Position of the first sector in the cache buffer of the section: the number of sectors that were allocated in
+    /// the buffer before it, since the buffer was made. [`Position::NOWHERE`] if the run is trimmed.
     pub position: Position,
 }
 

@@ -16,9 +16,10 @@ use super::queue::{DEAD, grow};
 /// One contiguous write to a cache buffer. Those of its sectors are live that the map still looks up there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
-    /// First LBA that was written, or [`DEAD`] if it is not known, because all sectors of the entry are dead.
+    /// First LBA of the write, or [`DEAD`] if it is not known, because all sectors of the entry are dead: no LBA has
+    /// its newest contents there.
     pub lba: u64,
-    /// Number of sectors that were written.
+    /// Number of sectors of the write, live and dead ones.
     pub sectors: u64,
 }
 

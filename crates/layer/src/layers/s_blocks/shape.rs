@@ -18,19 +18,22 @@ use imbrex_disk::Sectors;
 /// S-block buffer and a cache buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
-    /// Number of sections.
+    /// Number of sections of the drive: equal parts of the LBA space, each with an S-block buffer and a cache buffer.
     pub sections: u64,
-    /// Number of sectors of an S-block.
+    /// Number of sectors of an S-block, a unit of consecutive LBAs that is moved as a whole.
     pub sblock_sectors: u64,
-    /// Number of native S-blocks of a section: those that hold its LBAs.
+    /// Number of native S-blocks of a section: those into which its LBAs are divided.
     pub native_sblocks: u64,
-    /// Number of slots in a section's S-block buffer beyond those of the native S-blocks; they are free or dead.
+    /// Number of slots for an S-block each in a section's S-block buffer, beyond one slot for each S-block of the
+    /// section.
     pub spare_sblocks: u64,
-    /// Payload of a cache buffer in sectors: the maximum number of sectors in use, without the guard band.
+    /// Payload of the cache buffer of a section in sectors: the maximum number of sectors in use. The guard band is not
+    /// included.
     pub cache_sectors: u64,
-    /// Number of sectors of the guard band in each of the two rings (Λ in the paper).
+    /// Number of sectors of the guard band (unused sectors between head and tail) in each of the two circular buffers
+    /// of a section. It is Λ in Cassuto 2010.
     pub guard_sectors: u64,
-    /// Maximum number of sectors past the end of a write that the write destroys.
+    /// Maximum number of sectors after the last sector of a write that the write destroys.
     pub interference_sectors: u64,
 }
 

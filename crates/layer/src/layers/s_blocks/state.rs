@@ -32,21 +32,22 @@ pub(super) struct OpenSlot {
 /// The state of one section: its two circular buffers, one of S-blocks and one that caches writes, with their contents.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// The circular buffer of the S-blocks.
+    /// The circular buffer of the section that holds its S-blocks: its place, head and tail.
     pub sblock_ring: Ring,
-    /// The S-blocks that were written to the slots of the S-block buffer, from the tail on.
+    /// For each slot of the S-block buffer from the tail on, the S-block that was written to it.
     pub slots: Slots,
     /// Number of slots ever released, modulo 2³²: the number of the slot at the tail.
     oldest_slot: u32,
-    /// The circular buffer that caches writes.
+    /// The circular buffer of the section that caches host writes: its place, head and tail.
     pub cache_ring: Ring,
-    /// The writes to the cache buffer, from the tail on.
+    /// The log of the writes to the cache buffer of the section, from the tail on: the LBAs and lengths.
     pub entries: Entries,
-    /// Number of live sectors in the cache buffer.
+    /// Number of live sectors in the cache buffer of the section: those that hold the newest contents of their LBA.
     pub live_sectors: u64,
-    /// Bitmap of the live sectors in the cache buffer.
+    /// Bitmap of the live sectors in the cache buffer of the section: those that hold the newest contents of their LBA.
     pub live: LiveSectors,
-    /// The slot that a stream of host writes is filling, if any.
+    /// The newest slot of the S-block buffer, if a stream of host writes is filling it; `None` if the section has no
+    /// such stream.
     pub open: Option<OpenSlot>,
 }
 

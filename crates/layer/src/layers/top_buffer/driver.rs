@@ -41,13 +41,14 @@ const JOINED_MAX: usize = 32;
 /// The options of a write buffer in reserved top tracks, from the layer's parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BufferOptions {
-    /// Percentage (0 to 100) of a ring's sectors that are in use, or of the map's runs. Above it, buffered data are
-    /// written to their home places in idle time.
+    /// Percentage, from 0 to 100. Buffered data are written to their home places in idle time if more than this share
+    /// of the sectors of a ring is in use, or if the map holds more than this share of its maximum number of runs.
     pub clean_above_percent: u64,
-    /// Whether a host write that finds its ring full first writes the oldest buffered data home. If not, the host write
-    /// is made in place, by read-modify-write.
+    /// Whether a host write that finds its ring or the map full first writes the oldest buffered data of the ring home.
+    /// If not, the host write is made in place, by read-modify-write.
     pub cleans_when_full: bool,
-    /// Time without requests before buffered data are written home in the background, in nanoseconds.
+    /// Time without host requests before buffered data are written home in the background, in nanoseconds. 0 means as
+    /// soon as there is no request.
     pub idle_after_ns: u64,
 }
 
@@ -76,8 +77,8 @@ pub struct WriteBuffer {
 }
 
 impl WriteBuffer {
-    /// Returns a layer whose buffer, described by `map`, is empty. `host` plans reads and writes in place, and has the
-    /// homes of all sectors and the backup log.
+    /// Returns a layer that buffers writes as `map` describes; the buffer must be empty. `host` plans reads and writes
+    /// in place, and has the homes of all sectors and the backup log.
     pub fn new(host: Host, map: BufferMap, options: BufferOptions) -> WriteBuffer {
         let (moves, due, joinable) = (Moves::default(), BTreeSet::new(), Cell::new(None));
         WriteBuffer { host, map, moves, options, due, parts: Vec::new(), found: Vec::new(), joinable }

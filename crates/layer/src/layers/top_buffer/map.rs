@@ -34,13 +34,14 @@ const RINGS_MAX: u32 = 1 << (u64::BITS - 1 - POSITION_BITS);
 /// A run of logical sectors whose newest contents lie in a ring of reserved tracks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffered {
-    /// First logical sector.
+    /// LBA of the first logical sector of the run.
     pub lba: u64,
-    /// Number of sectors of the run.
+    /// Number of logical sectors of the run, which lie one after the other on one reserved track.
     pub sectors: u32,
-    /// Index of the ring that holds the run.
+    /// Index of the ring (circular buffer of reserved tracks) that holds the run, counted from 0.
     pub ring: u32,
-    /// Position of the first sector: the number of sectors that were written to the ring before it.
+    /// Position of the first sector in its ring: the number of sectors that were written to the ring before it, headers
+    /// included. It never wraps; the place in the ring is the position modulo the ring's length.
     pub position: u64,
 }
 
@@ -76,9 +77,9 @@ const RUNS_AT_ONCE: usize = 16;
 /// A background move that writes the buffered runs within a range of LBAs to their home places, which lie on one track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WriteHome {
-    /// The first LBA of the range.
+    /// First LBA of the range in which buffered runs are written to their home places.
     pub start: u64,
-    /// The LBA one past the last one of the range.
+    /// LBA one past the last one of the range in which buffered runs are written to their home places.
     pub end: u64,
 }
 
@@ -88,7 +89,8 @@ pub struct WriteHome {
 pub struct BufferMap {
     /// The layer's name in the registry.
     name: &'static str,
-    /// The rings of reserved tracks, which hold the buffered sectors. A ring consists of one or several tracks.
+    /// The rings (circular buffers) of reserved top tracks, which hold the buffered sectors. A ring consists of one or
+    /// several tracks.
     pub rings: Rings,
     runs: ExtentMap,
     /// Inverse map: the first LBA of the run at each place.
@@ -99,8 +101,9 @@ pub struct BufferMap {
 }
 
 impl BufferMap {
-    /// Returns the map of an empty buffer in `rings`, for the layer called `name`. The buffer should hold at most
-    /// `runs_max` runs; [`BufferMap::runs_left`] tells the caller how many are left.
+    /// Returns the map of an empty buffer in `rings`, for the layer called `name`. `holds_tops` says whether writes to
+    /// top tracks are buffered too. The buffer should hold at most `runs_max` runs; [`BufferMap::runs_left`] tells the
+    /// caller how many are left, and [`BufferMap::insert`] does not check the limit.
     ///
     /// # Panics
     ///
@@ -111,12 +114,12 @@ impl BufferMap {
         BufferMap { name, rings, runs, places, runs_max, holds_tops }
     }
 
-    /// Returns the buffered runs, in order of LBA.
+    /// Returns the buffered runs of all rings, in order of LBA.
     pub fn iter(&self) -> impl Iterator<Item = Buffered> + '_ {
         self.runs.iter().map(Buffered::from)
     }
 
-    /// Returns the number of runs that can still be added until the map is full; 0 if it is full.
+    /// Returns the maximum number of buffered runs less their present number; 0 if there are as many or more.
     pub fn runs_left(&self) -> u64 {
         self.runs_max.saturating_sub(self.runs.len() as u64)
     }
@@ -126,8 +129,9 @@ impl BufferMap {
         self.runs.len() as u64 * 100 > self.runs_max * percent
     }
 
-    /// Returns the number of sectors of a ring from its oldest buffered run to its head, dead sectors included; 0 if
-    /// the ring holds no buffered run.
+    /// Returns the number of sectors of a ring from its oldest buffered run to its head, the place of the next append.
+    /// Headers, and sectors that were rewritten or written home since, are counted too. Returns 0 if the ring holds no
+    /// buffered run.
     pub fn used(&self, ring: u32) -> u64 {
         let oldest = self.places.first_in(place(ring, 0, POSITION_MAX));
         oldest.map_or(0, |(oldest, _)| self.rings.head(ring) - (oldest.start.0 & (POSITION_MAX - 1)))
@@ -146,13 +150,15 @@ impl BufferMap {
         self.runs.pieces(Lba(start), Sectors(end - start)).map(Buffered::from)
     }
 
-    /// Removes the LBAs from `start` up to, not including, `end` from the map. LBAs that are not buffered are ignored.
+    /// Removes the LBAs from `start` up to, not including, `end` from the map. LBAs that are not buffered are ignored;
+    /// runs that reach out of the range keep their other sectors.
     pub fn remove(&mut self, start: u64, end: u64) {
         let places = &mut self.places;
         self.runs.remove(Lba(start), Sectors(end - start), |run| places.remove(Buffered::from(run).place()));
     }
 
-    /// Adds a run to the map, removes its LBAs from older runs, and moves the head of its ring past the run.
+    /// Adds a run to the map, removes its LBAs from older runs, and moves the head of its ring past the run, unless the
+    /// head is further already.
     ///
     /// # Panics
     ///
@@ -166,7 +172,8 @@ impl BufferMap {
         self.rings.advance(run.ring, run.position + run.sectors as u64);
     }
 
-    /// Returns the journal record which says that `run` is buffered.
+    /// Returns the journal record which says that `run` is buffered at its position of its ring. The map does not
+    /// change.
     pub fn buffered_note(&self, run: &Buffered) -> Note {
         Record::Buffered { lba: Lba(run.lba), sectors: run.sectors, ring: run.ring, position: run.position }.encode()
     }
@@ -219,7 +226,8 @@ impl BufferMap {
         (lba < around.end().0).then(|| around.part(Lba(from), next))
     }
 
-    /// Returns the run of physical sectors of a reserved track at which a buffered run lies.
+    /// Returns the run of physical sectors of a reserved track at which a buffered run lies, with the run's logical
+    /// sectors.
     #[inline]
     pub fn place(&self, run: &Buffered) -> TrackRun {
         self.rings.run(run.ring, run.position, run.sectors, Lba(run.lba))

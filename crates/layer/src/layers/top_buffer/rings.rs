@@ -42,12 +42,12 @@ struct Ring {
 /// A run of consecutive sectors of a ring that lie on one reserved track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slice {
-    /// Position of the first sector: the number of sectors of the ring that were written before it, since the ring was
-    /// made.
+    /// Position of the first sector of the run: the number of sectors of the ring that were written before it, since
+    /// the ring was made. It never wraps; the place in the ring is the position modulo the ring's length.
     pub position: u64,
-    /// Number of sectors of the run.
+    /// Number of consecutive sectors of the run, which lie on one reserved track.
     pub sectors: u32,
-    /// Physical sector at `position`.
+    /// First physical sector of the run, on a reserved track.
     pub pba: Pba,
 }
 
@@ -65,9 +65,10 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// Divides the track groups of the disk into `count` stretches, at least 1 and at most one for each group, and
-    /// reserves tracks for a ring in each stretch: `share_millionths` millionths of its top tracks, but at least one. A
-    /// stretch without a free top track has no ring of its own, and uses the ring before it.
+    /// Divides the track groups of the disk into `count` stretches, at least 1 and at most one for each group. Reserves
+    /// tracks for a ring (circular buffer) in each stretch: `share_millionths` millionths of its top tracks, rounded up
+    /// and at least one, or fewer if fewer are free. A stretch without a free top track uses the ring before it;
+    /// stretches before the first ring use that one.
     ///
     /// # Errors
     ///
@@ -96,41 +97,46 @@ impl Rings {
         Ok(Rings { rings, tracks, by_pba, stretches: Finder::new(starts, sectors) })
     }
 
-    /// Returns the number of rings.
+    /// Returns the number of rings (circular buffers of reserved tracks), which is at least 1.
     pub fn count(&self) -> u32 {
         self.rings.len() as u32
     }
 
-    /// Returns the index of the ring that buffers data whose home is the physical sector `pba`.
+    /// Returns the index, counted from 0, of the ring that buffers data whose home is the physical sector `pba`.
     #[inline]
     pub fn ring_of(&self, pba: Pba) -> u32 {
         self.stretches.before(pba.0) as u32 - 1
     }
 
-    /// Returns the number of sectors of the reserved tracks of a ring.
+    /// Returns the length of a ring: the number of sectors of its reserved tracks.
+    ///
+    /// # Panics
+    ///
+    /// If there is no ring with the index `ring`, counted from 0.
     pub fn sectors(&self, ring: u32) -> u64 {
         self.rings[ring as usize].sectors
     }
 
-    /// Returns the total number of sectors of the reserved tracks of all rings.
+    /// Returns the number of sectors of the reserved tracks of all rings together: the size of the buffer.
     pub fn sectors_of_all(&self) -> u64 {
         self.rings.iter().map(|ring| ring.sectors).sum()
     }
 
-    /// Returns the position at which the next data are appended to a ring: the head.
+    /// Returns the head of a ring: the position at which the next data are appended. A position is the number of
+    /// sectors written to the ring before it, so the head of a new ring is 0.
     pub fn head(&self, ring: u32) -> u64 {
         self.rings[ring as usize].head
     }
 
-    /// Moves the head of a ring to the position `head`, because all positions before it are written. Has no effect if
-    /// the head is there or further already.
+    /// Moves the head of a ring (the position of the next append) to `head`, because all positions before it are
+    /// written. Has no effect if the head is there or further already.
     pub fn advance(&mut self, ring: u32, head: u64) {
         let ring = &mut self.rings[ring as usize];
         ring.head = ring.head.max(head);
     }
 
-    /// Calls `each` with every reserved track of a ring, as a cache. The last `used` sectors before the ring's head are
-    /// in use.
+    /// Calls `each` with every reserved track of a ring as a cache of its own, with the number of its sectors in use.
+    /// The last `used` sectors before the ring's head are in use; `used` must be at most the length of the ring.
     pub fn caches(&self, ring: u32, used: u64, each: &mut dyn FnMut(Cache)) {
         let Ring { tracks, sectors, head } = self.rings[ring as usize];
         // The sectors in use begin at `tail`, counted from the start of the ring, and may wrap at its end.
@@ -150,16 +156,16 @@ impl Rings {
         }
     }
 
-    /// Returns the sectors of a ring from `position` on, as far as they lie on one track: `sectors` of them, or fewer
-    /// if the track ends before.
+    /// Returns the sectors of a ring from `position` (number of sectors written before) on, as far as they lie on one
+    /// track: `sectors` of them, or fewer if the track ends before.
     pub fn slice(&self, ring: u32, position: u64, sectors: u32) -> Slice {
         let (reserved, sector) = self.locate(ring, position);
         let sectors = sectors.min(reserved.track.sectors - sector);
         Slice { position, sectors, pba: reserved.track.start + Sectors(sector as u64) }
     }
 
-    /// Returns the run of `sectors` logical sectors from `lba` on, if they lie in the ring from `position` on. The
-    /// caller ensures that they lie on one track.
+    /// Returns the run of `sectors` logical sectors from `lba` on, if they lie in the ring from `position` (number of
+    /// sectors written before) on. The caller ensures that they lie on one track.
     #[inline]
     pub fn run(&self, ring: u32, position: u64, sectors: u32, lba: Lba) -> TrackRun {
         let (reserved, sector) = self.locate(ring, position);
@@ -175,9 +181,9 @@ impl Rings {
         (reserved, (place - reserved.first) as u32)
     }
 
-    /// Returns the index of the ring to which `track` belongs, and the latest written position that lies at the sector
-    /// `sector` of the track, counted from 0. Returns `None` if the track is not reserved, or if that sector was never
-    /// written.
+    /// Returns the index of the ring to which `track` belongs, and the position of the latest write to the sector
+    /// `sector` of the track, counted from 0. A position is the number of sectors written to the ring before. Returns
+    /// `None` if the track is not reserved, or if that sector was never written.
     #[inline]
     pub fn position_at(&self, track: &Track, sector: u32) -> Option<(u32, u64)> {
         let index = self.by_pba.binary_search_by_key(&track.start, |&index| self.tracks[index as usize].track.start);

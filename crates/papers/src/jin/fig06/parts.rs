@@ -54,11 +54,11 @@ enum Metadata {
 /// Measurements of one phase of a load on one part of a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Measured {
-    /// Number of operations of the file system in the phase.
+    /// Number of operations of the file system that the phase of the load performed.
     pub operations: u64,
-    /// Number of bytes read and written in the phase.
+    /// Number of bytes read and written by the load in the phase, together.
     pub bytes: u64,
-    /// Duration of the phase in device time, in nanoseconds.
+    /// Duration of the phase, in nanoseconds of simulated device time.
     pub elapsed_ns: u64,
     /// Mean latency of an operation in device time, in nanoseconds; `None` if it was not measured.
     pub latency_ns: Option<u64>,

@@ -7,7 +7,8 @@ use super::pace::Arrivals;
 /// use the defaults; other values serve to measure the influence of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Choices {
-    /// Source of the lengths of bursts, in requests, and of the pauses between bursts.
+    /// Source of the lengths of bursts, in requests, and of the pauses between bursts. By default, they are those
+    /// measured in one trace of the CloudPhysics collection.
     pub arrivals: Arrivals,
     /// Number of days of simulated time over which all requests are spread; 7 by default, as long as the traces last.
     pub days: u32,

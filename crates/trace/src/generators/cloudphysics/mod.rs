@@ -70,8 +70,9 @@ fn build<const MACHINE: usize>(_device_sectors: u64, seed: u64) -> Result<Box<dy
     Ok(Box::new(source::StandIn::new(&MACHINES[MACHINE], Choices::default(), seed)))
 }
 
-/// Returns the requests of the stand-in called `name`, generated with `choices` and `seed`. Returns `None` if there is
-/// no stand-in of this name.
+/// Returns the requests of the stand-in called `name`, such as `cloudphysics-w08`, generated with `choices` and `seed`.
+/// A stand-in reproduces the published figures of a trace that is not available. Returns `None` if there is no stand-in
+/// of this name.
 pub fn stand_in(name: &str, choices: Choices, seed: u64) -> Option<Box<dyn Source>> {
     let machine = MACHINES.iter().find(|machine| machine.name == name)?;
     Some(Box::new(source::StandIn::new(machine, choices, seed)))

@@ -22,16 +22,17 @@ const GAP_NS: [f64; 2] = [100e3, 450e3];
 /// Minimum gap in nanoseconds before a request that begins a burst.
 pub(super) const PAUSE_NS_MIN: f64 = 10e6;
 
-/// Source of the lengths of bursts, in requests, and of the pauses between bursts. Pauses are scaled so that all
-/// requests take [`Choices::days`](super::Choices::days).
+/// Source of the lengths of bursts, in requests, and of the pauses between bursts of a generated workload. Pauses are
+/// scaled so that all requests take a given number of days, 7 by default ([`Choices::days`](super::Choices::days)).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Arrivals {
-    /// Distributions measured in a trace of one virtual machine of the CloudPhysics collection, `cloudPhysicsIO.vscsi`.
+    /// Bursts and pauses as measured in a trace of one virtual machine of the CloudPhysics collection,
+    /// `cloudPhysicsIO.vscsi`. This is the default.
     #[default]
     CloudPhysics,
-    /// Distributions measured in blkreplay's trace of a MySQL server.
+    /// Bursts and pauses as measured in blkreplay's trace of a MySQL server.
     Mysql,
-    /// Distributions measured in blkreplay's trace of a Microsoft SQL Server.
+    /// Bursts and pauses as measured in blkreplay's trace of a Microsoft SQL Server.
     Mssql,
     /// No trace: a Poisson process with the machine's mean rate of requests.
     Poisson,

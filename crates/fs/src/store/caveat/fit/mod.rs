@@ -15,14 +15,14 @@ use crate::block_run::BlockRun;
 pub trait Fit {
     /// Returns a free run of at least `need` blocks, of which the caller takes the first `need`; `None` if no free run
     /// is long enough. The returned run may begin within a free run. `last` is the block after the last allocation's
-    /// data, and `head` returns the block after the last read or write of the disk.
+    /// data, at first the first block of the store. `head` returns the block after the last read or write of the disk.
     fn choose(&mut self, free: &FreeList, need: u64, last: u64, head: &dyn Fn() -> u64) -> Option<BlockRun>;
 }
 
 /// Name of an allocation algorithm, its description for users, and its constructor.
 pub type Known = (&'static str, &'static str, fn() -> Box<dyn Fit>);
 
-/// All allocation algorithms.
+/// All allocation algorithms of the store `caveat`: name, description for users, and constructor of each.
 pub const ALL: &[Known] = &[
     ("best", "the smallest run that is long enough", || Box::new(best::Best)),
     ("worst", "the longest run of the class that the size selects", || Box::new(worst::Worst)),
