@@ -95,7 +95,7 @@ pub fn kept(folder: &Path) -> Result<Vec<Results>, Failure> {
 }
 
 /// Returns the index page of the reproduction in Markdown. The page has an explanation and a table with a row for each
-/// paper and a column for each [`ClaimKind`], with the number of claims in `results` that hold, of all. Then follows a
+/// paper and a column for each `ClaimKind`, with the number of claims in `results` that hold, of all. Then follows a
 /// table of figures for each paper. Each figure has a link to the page of its experiment, or the reason for which it
 /// has none.
 pub fn page(results: &[Results]) -> String {
