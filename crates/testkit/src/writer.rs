@@ -450,9 +450,10 @@ impl Writer {
 }
 
 /// Reads all sectors of `record` that were ever written, trimmed or zeroed, by `read`, and judges them as after a power
-/// cut ([`Moment::AfterCut`]). `read` returns the bytes of the sectors that it is given. A failed read is repeated in
-/// halves, to find the unreadable sectors; an error for a single sector is part of the verdict. `record` is not
-/// changed.
+/// cut ([`Moment::AfterCut`]). Other sectors in gaps of less than 64 KiB are read too, and must hold zeros. `read`
+/// returns the bytes of the sectors that it is given, at most 1 MiB. A failed read is repeated in halves, to find the
+/// unreadable sectors. After 2,000 repetitions, a failed read counts as unreadable as a whole. Errors are part of the
+/// verdict. `record` is not changed.
 pub fn look_by(
     record: &Record,
     contents: &Contents,

@@ -13,8 +13,9 @@ thread_local! {
     static PEAK_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-/// A global allocator that counts the bytes allocated by each thread, and passes every call on to the system's
-/// allocator.
+/// A global allocator that counts, for each thread, the bytes held allocated now and their maximum. A release subtracts
+/// from the count of the thread that releases. Every call is passed on to the system's allocator.
+/// [`Counting::peak_bytes`] reads the counts.
 pub struct Counting;
 
 impl Counting {

@@ -13,7 +13,8 @@ use crate::mechanics::{RATE_MIN, STEP_NS_MAX};
 /// The schedulers that a profile may name.
 const SCHEDULES: &[&str] = &["fifo", "elevator", "sptf"];
 
-/// A flash memory beside the platters of a drive, used as a cache.
+/// Latencies and transfer rate of a flash memory beside the platters of a drive. A layer may place its cache there
+/// (`cache_medium=flash`). The parameters of the layer give the size of the cache.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flash {

@@ -13,7 +13,8 @@ pub type Inode = u32;
 /// Exclusive upper bound of the generations of inodes, which have 32 bits.
 pub const GENERATIONS_END: u64 = 1 << 32;
 
-/// Attributes of a file: everything but its names and contents.
+/// Attributes of a file, as `stat` reports them: type and permissions, owner, group, links, size and times; also its
+/// generation and, for a directory, its parent. Extended attributes, names and contents are not included.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Attributes {
     /// File type and permissions, in the encoding of `st_mode`.

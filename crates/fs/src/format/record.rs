@@ -193,7 +193,8 @@ fn get_name(from: &mut Decoder<'_>) -> Result<Box<[u8]>, Malformed> {
     (0..count).map(|_| from.u8()).collect()
 }
 
-/// Consecutive blocks of a file that are stored in consecutive blocks of a stripe group, and the record of the file.
+/// A range of consecutive blocks of a file that are stored in consecutive blocks of a stripe group, with the record of
+/// the file. The place of the blocks in the group is not included.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
     /// Record of the file that the blocks belong to.

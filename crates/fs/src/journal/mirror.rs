@@ -349,8 +349,10 @@ impl Mirror {
     }
 
     /// Calls `look` for all current copies; it returns whole blocks from block `block` on if they are intact there.
-    /// Returns the blocks for which `order` returns the largest number, or `None` if no copy has any. Copies with other
-    /// blocks, or none, are overwritten with the returned ones, unless the area is read-only.
+    /// Returns the blocks for which `order` returns the largest number, or `None` if no copy has any. If several copies
+    /// have the largest number, returns the blocks of the last of them. Copies with other blocks, or none, are
+    /// overwritten with the returned ones, unless the area is read-only. A copy on which this write fails is marked as
+    /// lost, unless it is the last current one.
     pub async fn agree(
         &self,
         block: u64,

@@ -171,7 +171,8 @@ fn runs_of(blocks: &BTreeMap<u32, Block>) -> u64 {
 /// Staged data of a file: changes in memory that are not yet written.
 #[derive(Debug, Default)]
 pub(crate) struct Staged {
-    /// Changed blocks of the file, of 4 KiB, that are only in memory.
+    /// Changed blocks of the file, of 4 KiB, that are not written back yet. Some of them may be on the device already,
+    /// by early writes (`ahead`). They stay here until the file is written back.
     pub blocks: Blocks,
     /// Size of the file with the changes, in bytes.
     pub size: u64,
