@@ -30,6 +30,7 @@ def probe(
     """
     with Showing(progress) as shown:
         found: dict[str, Any] = json.loads(_imbrex.probed(os.fspath(target), list(tests), budget, _words.whole("seed", seed), shown))
+    found.setdefault("warnings", [])
     return found
 
 
@@ -54,6 +55,7 @@ def validate(
     with Showing(progress) as shown:
         text = _imbrex.validated(os.fspath(measured), drive, workload, columns, units, device, shown)
     found: dict[str, Any] = json.loads(text)
+    found.setdefault("warnings", [])
     return found
 
 
@@ -70,4 +72,5 @@ def fit(
     with Showing(progress) as shown:
         text, toml = _imbrex.fitted(os.fspath(measured), profile, columns, units, device, shown)
     found: dict[str, Any] = json.loads(text)
+    found.setdefault("warnings", [])
     return {**found, "toml": toml}

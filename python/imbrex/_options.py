@@ -98,6 +98,9 @@ def keywords(options: Any) -> Callable[[Call], Call]:
         kind = inspect.Parameter.KEYWORD_ONLY
         added = [inspect.Parameter(name, kind, default=None, annotation=hint) for name, hint in hints.items()]
         setattr(call, "__signature__", signature.replace(parameters=kept + added))
+        if isinstance(call, type):
+            instance = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            setattr(getattr(call, "__init__"), "__signature__", signature.replace(parameters=[instance, *kept, *added]))
         lines = [
             textwrap.fill(f"{name}: {helps[name]}.", 126, initial_indent=" " * 8, subsequent_indent=" " * 12) for name in hints
         ]
