@@ -100,7 +100,7 @@ def keywords(options: Any) -> Callable[[Call], Call]:
         setattr(call, "__signature__", signature.replace(parameters=kept + added))
         if isinstance(call, type):
             instance = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-            setattr(getattr(call, "__init__"), "__signature__", signature.replace(parameters=[instance, *kept, *added]))
+            setattr(vars(call)["__init__"], "__signature__", signature.replace(parameters=[instance, *kept, *added]))
         lines = [
             textwrap.fill(f"{name}: {helps[name]}.", 126, initial_indent=" " * 8, subsequent_indent=" " * 12) for name in hints
         ]
