@@ -100,7 +100,10 @@ const GROUPS: [(&str, &[Measure]); 6] = [
             measure("Events", "/cleaning/events", Unit::Count),
             Measure { is_there: cleans, ..measure("Mean duration", "/cleaning/mean_ns", Unit::Nanoseconds) },
             Measure { is_there: cleans, ..measure("Longest", "/cleaning/max_ns", Unit::Nanoseconds) },
-            Measure { is_there: cleans, ..measure("Longest stall", "/cleaning/longest_stall_ns", Unit::Nanoseconds) },
+            Measure {
+                is_there: cleans,
+                ..measure("Longest wait of a request", "/cleaning/longest_stall_ns", Unit::Nanoseconds)
+            },
         ],
     ),
     (

@@ -126,7 +126,9 @@ fn rate(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
     } else {
         format!("{} to {}", label::duration(least as f64), label::duration(most as f64))
     };
-    let caption = format!("Each step is the mean of {width}. Windows with no completion at all are counted above.");
+    let caption = format!(
+        "Each step is the mean of {width}. The table counts the windows in which requests waited and none completed."
+    );
     Figure { id: "rate", title: "Throughput", caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
 }
 

@@ -132,14 +132,17 @@ fn a_fault_moves_a_pointer_either_way_and_is_recorded() {
 }
 
 #[test]
-fn a_mended_zone_is_as_its_pointer_says() {
+fn a_mended_zone_is_as_its_pointer_says_or_finished() {
     let (mut mended, mut plan) = (zones(0, 0), Plan::new());
     plan.open(crate::plan::GroupKind::Host);
     write(&mut mended, 20, 4).expect("it is empty");
+    write(&mut mended, 30, 4).expect("it is empty");
+    mended.finish(3, &mut plan).expect("it is closed");
     for (index, failed, expected) in [
         (0, Condition::ReadOnly, Condition::Conventional),
         (1, Condition::Offline, Condition::Empty),
         (2, Condition::Offline, Condition::Closed),
+        (3, Condition::ReadOnly, Condition::Full),
         (4, Condition::Empty, Condition::Empty),
     ] {
         if failed != Condition::Empty {
@@ -156,6 +159,7 @@ fn a_mended_zone_is_as_its_pointer_says() {
     }
     assert_eq!(condition(&again, 0), Condition::Conventional);
     assert_eq!((condition(&again, 1), condition(&again, 2)), (Condition::Empty, Condition::Closed));
+    assert_eq!(condition(&again, 3), Condition::Full, "a finished zone stays finished");
 }
 
 /// Goal: the host's pointer runs ahead of the recorded one, and never the other way round (invariant 5). Method: writes
