@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use controller::{Controller, ExtraDisconnect, ImmediateReport, ReadOn, WatermarkOf};
 pub use host::{Flash, Host};
 
-use crate::geometry::{Geometry, GeometryConfig, LayoutName};
+use crate::geometry::{Geometry, GeometryConfig};
 use crate::mechanics::{Mechanics, MechanicsConfig};
 use crate::recording::Recording;
 use crate::recording::conventional::Conventional;
@@ -243,24 +243,10 @@ impl Profile {
         self.clone()
     }
 
-    /// Returns the conventional drive with the same surfaces, recording zones and mechanics: recording and layer
-    /// `conventional`, density gain 1, no flash, no parameters of layers, no nameplate capacity, and PBAs cylinder by
-    /// cylinder. A measured geometry stays as it is. The name gets the suffix `-conventional`.
+    /// Returns the conventional drive with the same geometry and mechanics: layout, zones and skews stay, recording and
+    /// layer become `conventional`. It has a density gain of 1, no flash, no parameters of layers and no nameplate
+    /// capacity. The name gets the suffix `-conventional`.
     pub fn conventional(&self) -> Profile {
-        let zones = self.geometry.resolved_zones().expect("checked when the profile was read");
-        let zones: Vec<_> = zones.iter().map(|zone| (zone.tracks, zone.track_sectors)).collect();
-        let listed =
-            GeometryConfig::listed(self.geometry.surfaces, LayoutName::Cylinder, self.geometry.rotation_ns, &zones);
-        // From one cylinder to the next the head changes too, unless there is only one.
-        let head_skew_ns = if self.geometry.surfaces > 1 { self.geometry.head_skew_ns } else { 0 };
-        let plain = GeometryConfig {
-            track_skew_ns: self.geometry.track_skew_ns.max(head_skew_ns),
-            head_skew_ns: self.geometry.head_skew_ns,
-            slips: self.geometry.slips.clone(),
-            ..listed
-        };
-        // A measured drive is conventional already, and keeps its geometry.
-        let geometry = if self.geometry.measured.is_some() { self.geometry.clone() } else { plain };
         let mut changes = self.changes.clone();
         changes.push(Change::Conventional);
         Profile {
@@ -271,7 +257,6 @@ impl Profile {
             density_gain: 1.0,
             density_source: String::new(),
             nameplate_bytes: None,
-            geometry,
             recording: Box::new(Conventional::default()),
             flash: None,
             changes,

@@ -2,6 +2,7 @@
 //! place, reason and remedy. Method: capacities by closed form from the profile's own format; errors by example.
 
 use super::*;
+use crate::units::Pba;
 
 const TOY: &str = r#"name = "toy"
 summary = "a toy"
@@ -346,16 +347,24 @@ fn the_gain_of_an_interlaced_drive_follows_from_what_its_tops_hold() {
     assert_eq!(slipped.expect("valid").density_gain, 1.4, "its conventional twin lacks them too");
 }
 
+/// A baseline differs from its drive in recording alone, so every sector lies where it does on the drive.
 #[test]
-fn the_conventional_twin_keeps_geometry_and_mechanics() {
-    let interlaced = Profile::named("imr-1t").expect("built in");
-    let twin = interlaced.conventional();
-    let (disk, twin_disk) = (interlaced.disk(), twin.disk());
-    assert!(twin_disk.recording.is_harmless());
-    assert_eq!((twin.default_layer.as_str(), twin.density_gain), ("conventional", 1.0));
-    assert_eq!(twin_disk.geometry.sectors(), disk.geometry.sectors());
-    assert_eq!(twin_disk.geometry.radial_tracks(), disk.geometry.radial_tracks());
-    assert_eq!(twin_disk.mechanics.seek(1000), disk.mechanics.seek(1000));
+fn the_conventional_twin_keeps_layout_skews_and_mechanics() {
+    for name in Profile::names() {
+        let profile = Profile::named(name).expect("built in");
+        let twin = profile.conventional();
+        let (disk, twin_disk) = (profile.disk(), twin.disk());
+        assert!(twin_disk.recording.is_harmless(), "{name}");
+        assert_eq!((twin.default_layer.as_str(), twin.density_gain), ("conventional", 1.0), "{name}");
+        let sectors = disk.geometry.sectors();
+        assert_eq!(twin_disk.geometry.sectors(), sectors, "{name}");
+        for part in 0..1000 {
+            let pba = Pba(sectors.0 * part / 1000);
+            assert_eq!(twin_disk.geometry.locate(pba), disk.geometry.locate(pba), "{name}: {pba:?}");
+        }
+        assert_eq!(twin_disk.mechanics.seek(1000), disk.mechanics.seek(1000), "{name}");
+    }
+    let twin = Profile::named("imr-1t").expect("built in").conventional();
     let slower = twin.with(&pairs(&[("mechanics.seek.max_ms", "30")])).expect("valid");
     assert!(slower.disk().recording.is_harmless(), "it stays conventional over later overrides");
 }

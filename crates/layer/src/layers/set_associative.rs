@@ -137,6 +137,9 @@ struct SetAssociative {
     appended: Vec<Note>,
     /// Native regions that the current collection merges.
     present: Vec<usize>,
+    /// Cached runs of the region that is being merged: place of the first sector in the cache region, offset in the
+    /// native region, sectors.
+    by_place: Vec<(u32, u32, u32)>,
 }
 
 fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
@@ -178,6 +181,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
         whole: parameters.choice("rmw") == "whole",
         appended: Vec::new(),
         present: Vec::new(),
+        by_place: Vec::new(),
     }))
 }
 
@@ -338,6 +342,7 @@ impl SetAssociative {
     }
 
     /// Plans the merge of a native region: reads it, replaces its cached and trimmed sectors, and writes it back.
+    /// Cached runs are read in the order of their PBAs; Cassuto 2010 leaves the order open, and this one is fastest.
     fn merge(&mut self, region: usize, plan: &mut Plan) {
         let (extent, first) = (self.natives.extent(region), self.natives.first_lba(region));
         let list = self.list_mut(region).take();
@@ -350,14 +355,19 @@ impl SetAssociative {
             plan.read(Cause::Cleaning, target.home, target.lba, target.sectors);
         }
         let cache = self.set_of(region).start;
+        self.by_place.clear();
         for run in list.runs() {
-            let (lba, sectors) = (first + Sectors(run.offset as u64), Sectors(run.length as u64));
             if run.is_absent() {
-                plan.drop_sectors(Cause::Cleaning, lba, sectors);
+                let lba = first + Sectors(run.offset as u64);
+                plan.drop_sectors(Cause::Cleaning, lba, Sectors(run.length as u64));
             } else {
-                let pba = cache + Sectors(run.place as u64);
-                plan.access(StepOp::Read, self.medium, Kind::Data, Cause::Cleaning, pba, lba, sectors);
+                self.by_place.push((run.place, run.offset, run.length));
             }
+        }
+        self.by_place.sort_unstable();
+        for &(place, offset, length) in &self.by_place {
+            let (pba, lba) = (cache + Sectors(place as u64), first + Sectors(offset as u64));
+            plan.access(StepOp::Read, self.medium, Kind::Data, Cause::Cleaning, pba, lba, Sectors(length as u64));
         }
         let merged = Record::Merged { region: region as u64 }.encode();
         self.rewriter.rewrite(plan, target, target.lba, Sectors::ZERO, merged);

@@ -65,6 +65,34 @@ fn a_full_cache_region_is_merged_before_the_write_goes_on() {
     );
 }
 
+/// The head reads the cache region once from its start to its end.
+#[test]
+fn a_merge_reads_cached_runs_in_the_order_of_their_pbas() {
+    let mut layer = layer(&[TOY, &[("safety", "paper")]]);
+    for command in [Command::write(12, 4), Command::write(6, 4), Command::write(0, 4), Command::write(8, 4)] {
+        layer.plan(&[command], &mut Plan::new());
+    }
+    assert_plan(
+        layer.as_mut(),
+        Command::write(2, 1),
+        "group Cleaning
+         read cleaning pba 0+16 lba 0
+         read cleaning pba 1134+4 lba 12
+         read cleaning pba 1138+2 lba 6
+         read cleaning pba 1142+4 lba 0
+         read cleaning pba 1146+4 lba 8
+         write cleaning pba 0+16 lba 0
+         barrier
+         note #4 0 0 0 0
+         note #5 0 0 0 0
+         barrier
+         group Host
+         write host pba 1134+1 lba 2
+         barrier
+         note #1 2 1 1134 0",
+    );
+}
+
 #[test]
 fn native_regions_take_turns_over_the_cache_regions() {
     let mut layer = layer(&[TOY, &[("safety", "paper")]]);
