@@ -18,7 +18,7 @@ use imbrex::files::ours::refuse_foreign;
 use imbrex::files::replace;
 
 /// Returns the report of an experiment as text for the terminal: the claims, with the paper's and our numbers, the
-/// tables and the remarks.
+/// tables and the remarks. The method and the figures are left out.
 pub fn as_text(experiment: &Experiment, report: &Report) -> String {
     let mut text = format!("\n{}: {}\n", experiment.name, experiment.title);
     for claim in &report.claims {
@@ -95,9 +95,9 @@ pub fn kept(folder: &Path) -> Result<Vec<Results>, Failure> {
 }
 
 /// Returns the index page of the reproduction in Markdown. The page has an explanation and a table with a row for each
-/// paper and a column for each `ClaimKind`, with the number of claims in `results` that hold, of all. Then follows a
-/// table of figures for each paper. Each figure has a link to the page of its experiment, or the reason for which it
-/// has none.
+/// paper and a column for each `ClaimKind`. For kinds that count, a cell has the number of claims in `results` that
+/// hold, and of all; for other kinds, the number of all. Then follows a table of figures for each paper. Each figure
+/// has a link to the page of its experiment, or the reason for which it has none.
 pub fn page(results: &[Results]) -> String {
     let mut page = String::from(HEADER);
     page.push_str(&index::counts(results));
