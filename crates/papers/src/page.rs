@@ -113,12 +113,14 @@ it, and a page for each experiment. The kinds of claims are:\n\n\
 - *fitted*: a parameter of our run was set by this number, or by one that determines it: shown, not counted;\n\
 - *by construction*: the workload was made to give this number: shown, not counted;\n\
 - *not reproducible*: the claim needs the authors' trace or hardware; our run is the closest possible.\n\n\
-The traces of the papers are not public, so [stand-ins](workloads.md) replace them. A claim about time on a stand-in holds only if it \
-holds with arrivals from each of four sources; otherwise the verdict is *hangs on arrival*. The verdict *baseline not met* means that our \
-conventional drive differs from that of the paper. Text in brackets under *theirs* is our reading of the paper's words or plots as numbers. \
+The traces of the papers are not public, so [stand-ins](workloads.md) replace them. A claim about time on a stand-in is judged with \
+arrivals from each of four sources. It holds only if it holds with all four; if it holds with some of them, the verdict is *hangs on \
+arrival*. The verdict *baseline not met* means that our conventional drive differs from that of the paper with all four. Text in brackets \
+under *theirs* is our reading of the paper's words or plots as numbers. \
 [Findings](findings.md) explains the claims that do not hold.\n\n\
-The stand-ins alone take more than an hour on two cores. If `IMBREX_KEPT_RUNS` names a folder, `imbrex reproduce` keeps the results of their \
-runs there and does not run them again.\n";
+The runs of the stand-ins alone, the synthetic workloads in place of the papers' traces, take more than an hour on two cores. If the \
+environment variable `IMBREX_KEPT_RUNS` names a folder, `imbrex reproduce` keeps the results of these runs there and does not repeat the \
+runs.\n";
 
 fn file(experiment: &Experiment, extension: &str) -> String {
     format!("{}.{extension}", experiment.name.replace('/', "-"))

@@ -168,7 +168,7 @@ fn first_write(report: &mut Report, progress: &Progress) -> Result<(), Failure> 
          there before each of 100 writes. Such a write takes a seek of 16 ms, up to a rotation (10 ms) until the \
          place of the next packet passes the head, and 25 ms of writing. These parts explain the paper's 41 to 52 \
          ms."
-            .into(),
+        .into(),
     );
     Ok(())
 }

@@ -66,9 +66,9 @@ fn run(test: &Test, progress: &Progress) -> Result<Report, Failure> {
     report.remarks.push(beside(test, &rows));
     report.remarks.push(contradictions(test));
     report.remarks.push(
-        "On a caveat disk, next fit and last accessed position fit place every block equally in this experiment: \
-         ageing reads nothing, so the head is always where the last file was written. In Singh 2014 the results of \
-         the two are nearly equal."
+        "In this experiment, next fit and last accessed position fit choose the same place for every block of a \
+         caveat disk: ageing reads nothing, so the head is always where the last file was written. In Singh 2014 the \
+         results of the two are nearly equal."
             .into(),
     );
     report.figures.push((format!("singh-fig{}.svg", test.id), unusable_chart(test, &rows)));
