@@ -26,7 +26,7 @@ pub struct Distribution {
     /// so long. Empty if no write was measured.
     pub writes: Vec<(u64, u64)>,
     /// Description of the workload that was measured, in the syntax of the workload generator, such as
-    /// `rw=randread,bs=4k`; `None` if the record does not contain it.
+    /// `rw=randread,bs=4k`; `None` if the record does not contain it, or if several jobs were measured together.
     pub words: Option<String>,
 }
 
@@ -82,7 +82,8 @@ impl Observer for Times {
 }
 
 /// Compares the simulated durations, each with its operation and in nanoseconds, with the measured distribution: over
-/// all requests, and over reads and writes where both sides have some. Returns `None` if either side is empty.
+/// all requests, and over reads and writes where both sides have some. No part of the drive's model is suspected,
+/// because that needs single requests. Returns `None` if either side is empty.
 pub fn validate(measured: &Distribution, simulated: &[(Operation, u64)]) -> Option<Validation> {
     let class = |name: &str, wanted: Option<Operation>| {
         let of = |operation: Operation| wanted.is_none_or(|wanted| wanted == operation);

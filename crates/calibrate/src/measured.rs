@@ -13,12 +13,12 @@ pub struct MeasuredRequest {
     /// The command that the host issued, with its address and length in sectors of 512 bytes.
     pub command: Command,
     /// Time at which the host issued the request to the drive, since an origin common to all requests of the
-    /// measurement.
+    /// measurement. If the record has no such times, the time at which the request before completed.
     pub issued: SimTime,
     /// Time from the issue of the request to its completion.
     pub taken: SimDuration,
-    /// Whether the drive's buffer served the request without access to the medium; `None` if the record does not say
-    /// so.
+    /// Whether the drive's buffer served the request without access to the medium, by the record; `None` if the record
+    /// does not say whether it did. Only DiskSim's traces can say so.
     pub hit: Option<bool>,
 }
 
@@ -32,7 +32,7 @@ impl MeasuredRequest {
 /// A measurement of a real drive: the requests that it served, with their times, as read from a file.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Measured {
-    /// The requests, in the order of their issue.
+    /// The reads, writes and trims, in the order of their issue. Flushes are left out.
     pub requests: Vec<MeasuredRequest>,
     /// Name of the file format from which the measurement was read, such as `blktrace`, `csv` or `fio-lat-log`.
     pub format: String,

@@ -48,8 +48,9 @@ pub struct Class {
 /// The part of the model of the drive that explains most of the difference between measured and simulated times.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Suspect {
-    /// Name of the part: `overheads`, `seeks`, `rotation`, `cache` or `transfers`. `nothing` if there is no difference,
-    /// and `no one part` if only distributions were compared.
+    /// Name of the part: `overheads`, `seeks`, `rotation`, `cache` or `transfers`. `rotation` if no group of requests
+    /// differs clearly in the mean. `nothing` if there is no difference, and `no one part` if only distributions were
+    /// compared.
     pub part: String,
     /// The reason for suspecting this part, as text for people.
     pub because: String,
@@ -69,7 +70,8 @@ pub struct Validation {
     pub classes: Vec<Class>,
     /// The part of the model of the drive that explains most of the difference, with the reason.
     pub suspect: Suspect,
-    /// Number of measured requests that lie past the end of the simulated drive, and are left out.
+    /// Number of measured requests that lie past the end of the simulated drive, and are left out. 0 if only
+    /// distributions were compared.
     pub rejected: u64,
 }
 

@@ -15,9 +15,11 @@ pub const BINS: usize = 240;
 pub struct Bin {
     /// Cause of the latest write to this radial bin of one surface; `None` if there was no write.
     pub written: Option<Cause>,
-    /// Simulated time of the latest write to this radial bin of one surface; zero if there was none.
+    /// Simulated time at which the plan with the latest write to this radial bin of one surface was recorded; zero if
+    /// there was no write.
     pub written_at: SimTime,
-    /// Simulated time of the latest read from this radial bin of one surface; zero if there was none.
+    /// Simulated time at which the plan with the latest read from this radial bin of one surface was recorded; zero if
+    /// there was no read.
     pub read_at: SimTime,
 }
 
@@ -45,7 +47,7 @@ impl Activity {
     }
 
     /// Returns the index of the radial bin, from 0 (outer diameter) to [`BINS`] − 1, in which radial track number
-    /// `radial_track` lies. Does not check that the track exists.
+    /// `radial_track` lies. Does not check that the track exists; a larger number may give a larger index.
     pub fn bin(geometry: &Geometry, radial_track: u32) -> usize {
         (u64::from(radial_track) * BINS as u64 / u64::from(geometry.radial_tracks().max(1))) as usize
     }

@@ -108,8 +108,9 @@ impl BandState {
 pub struct Band {
     /// State of the band or zone as of the latest [`Bands::refresh`]; empty before the first.
     pub state: BandState,
-    /// Fraction of the size of the band, from 0 to 1. In a zone or a log: the filled part. In a dirty band: the sectors
-    /// that belong to the band and lie elsewhere. A clean band has 1, an empty one 0.
+    /// Fraction of the size of the band, from 0 to 1. In a zone or a log: the filled part; 0 for a conventional or
+    /// offline zone. In a dirty band: the sectors that belong to the band and lie elsewhere. A clean band has 1, an
+    /// empty one 0. A band in the state `Cleaning` has the value that it would have in its other state.
     pub share: f64,
 }
 

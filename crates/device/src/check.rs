@@ -130,7 +130,8 @@ pub struct Checked {
     pub lost: Vec<(Lba, Sectors)>,
 }
 
-/// Callback for the progress of a check. It receives the bytes of the image checked so far and the total.
+/// Callback for the progress of a check. It receives the bytes checked so far and their total, which is the size of the
+/// allocated part of the image.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// Checks the image on `media` as it would be after recovery from a power cut. The medium is not written: all changes
@@ -172,7 +173,8 @@ pub(crate) fn is_damage(error: &DeviceError) -> bool {
 impl<M: Media> Store<M> {
     /// Checks the journal, the image's metadata and contents, and the map of `layer`, which must be the layer of this
     /// image, and returns the faults found. `place` names the image in errors. Sectors whose contents do not match
-    /// their checksums are marked as unreadable in the image. To be called only between plans.
+    /// their checksums, or whose checksums are damaged, are marked as unreadable in the image. To be called only
+    /// between plans.
     ///
     /// # Errors
     /// The medium fails.

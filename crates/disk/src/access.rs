@@ -24,7 +24,7 @@ pub struct Access {
     pub direction: Direction,
     /// The physical sectors that the access reads or writes.
     pub extent: Extent,
-    /// The purpose of the access.
+    /// The purpose of the access, which decides its time in the rotation model `half`; other rotation models ignore it.
     pub purpose: Purpose,
 }
 
@@ -33,7 +33,7 @@ pub struct Access {
 pub struct AccessTime {
     /// Time of moving the arm, settling and switching heads.
     pub seek: SimDuration,
-    /// Time of waiting until the first sector passes the head.
+    /// Time of waiting until the first sector passes the head; with several tracks, the sum of the waits on each.
     pub rotation: SimDuration,
     /// Time in which the sectors pass under the head.
     pub transfer: SimDuration,

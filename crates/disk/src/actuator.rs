@@ -80,7 +80,7 @@ impl Actuator {
     }
 
     /// Returns the time from `now` until a transfer at `target` could begin: seek, settling and rotational wait from
-    /// the head's present position. The head does not move.
+    /// the head's present position, as far as the rotation model charges them. The head does not move.
     #[inline]
     pub fn positioning_time(&self, now: SimTime, target: &Place, direction: Direction) -> SimDuration {
         SimDuration(match &self.accounting {

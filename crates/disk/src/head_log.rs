@@ -12,7 +12,7 @@ use crate::units::SimTime;
 /// Position of the head at the beginning of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeadSample {
-    /// Time at which the transfer begins.
+    /// Simulated time at which the transfer begins.
     pub time: SimTime,
     /// Radial position of the track under the head, counted from 0 at the outer diameter.
     pub radial_track: u32,

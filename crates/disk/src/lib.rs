@@ -37,7 +37,8 @@ pub struct Disk {
     pub mechanics: Mechanics,
     /// Rule that gives the sectors that a write destroys beside those that it writes.
     pub recording: Box<dyn Recording>,
-    /// Flash cache beside the platters, if the drive has any.
+    /// Latencies and transfer rate of a flash memory beside the platters; `None` if the drive has none. Its size is a
+    /// parameter of the translation layer.
     pub flash: Option<profile::Flash>,
     /// Size of a sector in bytes.
     pub sector_bytes: u32,

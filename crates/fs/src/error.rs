@@ -29,8 +29,8 @@ pub enum FsError {
         "no space left for metadata, which are names and where files lie (df -i shows it): remove files, or parts of files in many pieces"
     )]
     NoMetadataSpace,
-    /// A device is stored in a file, and the host's file system with that file is full. The text is a message for the
-    /// user.
+    /// A device is stored in a file, and the host's file system with that file is full (`ENOSPC`). The text is a
+    /// message for the user.
     #[error("{0}")]
     HostFull(String),
     /// The name has more than 255 bytes (`ENAMETOOLONG`).
@@ -87,7 +87,8 @@ pub enum FsError {
     /// A device failed an operation, or refused it.
     #[error("{0}")]
     Device(#[from] DeviceFault),
-    /// A device, or a part of the file system, holds no file system of Imbrex, or one that cannot be used.
+    /// A device, or a part of the file system, holds no file system of Imbrex, or one that cannot be used; or a device
+    /// or option does not suit the request (`EIO`).
     #[error("{place}: {reason}")]
     Format {
         /// Name of the device, or of the part of the file system, as shown to the user.

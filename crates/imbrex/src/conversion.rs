@@ -31,7 +31,8 @@ pub struct Converted {
 }
 
 /// Writes the requests of `workload` into the file `path`, in the format of `writer`. The file appears under its name
-/// only when it is complete and its contents are durable. A generator assumes a drive of 1 TB.
+/// only when it is complete and its contents are durable; a pipe is written directly. A generator assumes a drive of
+/// 1 TB.
 ///
 /// # Errors
 ///

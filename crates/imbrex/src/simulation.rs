@@ -71,8 +71,8 @@ pub struct Simulated {
     /// Whether [`Progress::should_stop`] ended the run of a drive early. The results then cover the requests served
     /// until the stop.
     pub is_stopped: bool,
-    /// Messages for requested drives that did not run because the workload does not fit on them, one per drive. Empty
-    /// if all ran.
+    /// Messages for drives, baselines included, that did not run because they cannot be made to hold the workload, one
+    /// per drive. Empty if all ran.
     pub not_run: Vec<String>,
     /// Folder of the result files; `None` if [`SimulationOptions::out`] was not given.
     pub folder: Option<Folder>,
@@ -197,8 +197,9 @@ impl Simulation {
         }
     }
 
-    /// Fills in the ratios of each drive to its baseline. The ratio of durations covers all requests, or, after an early
-    /// stop, those that both drives completed. The ratios of latencies cover the requests that each drive completed.
+    /// Fills in the ratios of each drive to its baseline. The ratio of durations covers all requests, or, after an
+    /// early stop, those that both drives completed. The ratios of latencies cover the requests that each drive
+    /// completed.
     fn compare(&self, ran: &mut [RanDrive]) {
         let is_stopped = ran.iter().any(|ran| ran.is_stopped);
         for index in 0..self.drives.len() {
@@ -237,8 +238,8 @@ fn latency_ratios(drive: &DriveResult, baseline: &DriveResult) -> LatencyRatios 
     }
 }
 
-/// Returns a warning if the queue was full for more than a tenth of the time, so that requests entered it later than the
-/// workload says.
+/// Returns a warning if the queue was full for more than a tenth of the time, so that requests entered it later than
+/// the workload says.
 fn full_queue(result: &DriveResult) -> Option<String> {
     let before = result.latency_ns.before_queue;
     if before.max == 0 || result.queue_full_ns < result.duration_ns / 10 {

@@ -136,8 +136,8 @@ fn is_caveat(layer: &str) -> bool {
     registry::named(layer).is_some_and(|info| info.recordings.contains(&"caveat"))
 }
 
-/// Returns the remarks to be printed below the table, one per line: integrity, the baselines of the slowdowns, damage,
-/// rejected requests, and long stalls.
+/// Returns the remarks to be printed below the table, one per line: integrity, the baselines of the ratios, damage,
+/// broken rules, rejected requests, `safety=paper`, delays by a full queue, and long stalls.
 pub fn remarks(drives: &[DriveResult]) -> Vec<String> {
     let mut lines = Vec::new();
     if drives.iter().all(|drive| drive.integrity == Integrity::ok()) {

@@ -36,7 +36,7 @@ pub struct WorkloadOptions {
     pub limit: Option<u64>,
 }
 
-/// A workload that was found and, if it is a trace, read through once. It can be opened any number of times.
+/// A workload that was found and, if it is a trace, read through for its counts. It can be opened any number of times.
 pub struct Workload {
     /// Name of the workload in the results: the path of the trace or TOML file, the text in fio's words, the name of a
     /// built-in workload, or `standard input`.
@@ -245,7 +245,7 @@ impl Workload {
     }
 
     /// Makes a workload of requests that the caller holds in memory. `name` is its name in the results. The rows are
-    /// read through once, and of several devices only the one with the most requests is taken.
+    /// read through at once. Of several devices, only the one with the most requests is taken, unless `args` name one.
     ///
     /// # Errors
     ///

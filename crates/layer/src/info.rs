@@ -33,8 +33,8 @@ pub struct LayerInfo {
     /// as `key=value,key=value`; an empty text means the defaults. The tests of all layers run once with each set; an
     /// empty list makes these tests fail.
     pub toys: &'static [&'static str],
-    /// Builds the layer from a disk and parameters. Returns an error that names the parameter if a value is not
-    /// possible on that disk.
+    /// Builds the layer from a disk and parameters. Returns an error if the layer cannot work with these parameters on
+    /// that disk. Does not check `recordings`: [`crate::registry::build`] does so before.
     pub build: fn(&Context) -> Result<Box<dyn Layer>, ConfigError>,
 }
 

@@ -21,7 +21,8 @@ use crate::plan::{Medium, Plan};
 use crate::violation::Violation;
 use crate::zones::Zones;
 
-/// A run of consecutive logical sectors that are also consecutive on a medium, or are all trimmed.
+/// A run of consecutive logical sectors that are also consecutive on a medium, or are all absent (trimmed, or never
+/// written).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Piece {
     /// First logical sector of the run.
@@ -29,7 +30,7 @@ pub struct Piece {
     /// Number of logical sectors of the run.
     pub sectors: Sectors,
     /// The medium, and the physical sector of `lba`; the other sectors follow it in order. `None` if the sectors are
-    /// trimmed.
+    /// absent: trimmed, or never written.
     pub at: Option<(Medium, Pba)>,
 }
 
@@ -37,9 +38,9 @@ pub struct Piece {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MapMemory {
     /// Bytes of memory that a drive's controller would need for the map, by the formula of the paper that describes the
-    /// layer.
+    /// layer. 0 if the layer has no map.
     pub formula_bytes: u64,
-    /// Bytes of memory that the layer's structures take in this program now.
+    /// Bytes of memory that the layer's map and other tables take in this program now.
     pub measured_bytes: u64,
 }
 
@@ -86,8 +87,8 @@ pub struct Background {
 /// A translation layer: it maps logical sectors to physical ones, and plans the reads and writes on the medium for
 /// every command.
 ///
-/// A layer keeps a map and makes [`Plan`]s; it knows neither time nor bytes. The engine times the plans, the store of
-/// an image executes them, and the checker proves that they lose nothing.
+/// A layer keeps a map and makes [`Plan`]s; it knows neither time nor bytes. The engine times the plans, and the store
+/// of an image executes them. In tests a checker verifies that they lose no data.
 pub trait Layer: Send {
     /// Returns the layer's name in the registry, such as `media-cache`.
     fn name(&self) -> &'static str;
@@ -147,8 +148,8 @@ pub trait Layer: Send {
     }
 
     /// Appends to `pieces` the places at which a read would find the `sectors` from `lba` on, which lie within the
-    /// capacity. The pieces are in order of LBA and cover exactly these sectors; trimmed sectors have a piece without a
-    /// place.
+    /// capacity. The pieces are in order of LBA and cover exactly these sectors; absent sectors (trimmed, or never
+    /// written) have a piece without a place.
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>);
 
     /// Returns whether the layer is host-managed: a write may destroy other sectors, and the host has to avoid writes

@@ -186,10 +186,10 @@ pub mod errno {
     pub const EIO: u32 = 5;
     /// Error number in a reply to a request: the server has not enough memory for the request.
     pub const ENOMEM: u32 = 12;
-    /// Error number in a reply to a request: the request is invalid, for example of an unknown type.
+    /// Error number in a reply to a request: the request is invalid, for example of an unknown type, or a read past the
+    /// end of the export.
     pub const EINVAL: u32 = 22;
-    /// Error number in a reply to a request: the range reaches past the end of the export, or the server's disk is
-    /// full.
+    /// Error number in a reply to a request: a write reaches past the end of the export, or the server's disk is full.
     pub const ENOSPC: u32 = 28;
     /// Error number in a reply to a request: the reply would be larger than one chunk may be.
     pub const EOVERFLOW: u32 = 75;
@@ -258,7 +258,8 @@ impl Request {
     }
 }
 
-/// Appends the option `number` with its `data` to `out`, as a client sends it.
+/// Appends the option `number` (a constant of the module [`mod@option`]) with its `data` to `out`, as a client sends it
+/// in the handshake: magic number, option number, length of `data`, `data`.
 pub fn put_option(out: &mut Vec<u8>, number: u32, data: &[u8]) {
     out.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
     out.extend_from_slice(&number.to_be_bytes());
@@ -266,7 +267,8 @@ pub fn put_option(out: &mut Vec<u8>, number: u32, data: &[u8]) {
     out.extend_from_slice(data);
 }
 
-/// Appends a reply of type `kind` (see the module [`reply`]) to the option number `option` to `out`, with its `data`.
+/// Appends the server's reply to the option with number `option`, with its `data`, to `out`. `kind` is the type of the
+/// reply, such as [`reply::ACK`] or an error.
 pub fn put_option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[u8]) {
     out.extend_from_slice(&OPTION_REPLY_MAGIC.to_be_bytes());
     out.extend_from_slice(&option.to_be_bytes());

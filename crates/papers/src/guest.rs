@@ -56,17 +56,18 @@ pub(crate) struct GuestOptions<'a> {
 pub(crate) struct GuestOutput {
     /// Text that the guest wrote to its console, without carriage returns.
     pub said: String,
-    /// For each drive, samples of its counters every 20 ms from the begin of the measurement until the guest ended.
+    /// For each drive, samples of its counters, about every 20 ms of wall-clock time, from the begin of the measurement
+    /// until the guest ended. Empty if the measurement did not begin.
     pub drives: Vec<Vec<Sample>>,
-    /// Time from the line that begins the measurement to the line that ends it, in nanoseconds of the drives' time; 0
-    /// if the latter did not appear.
+    /// Time from the line that begins the measurement to the line that ends it, in nanoseconds of the drives' time,
+    /// known to about 20 ms of wall-clock time. 0 if one of the lines did not appear.
     pub between_ns: u64,
 }
 
 /// Sample of a drive's time and counters.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Sample {
-    /// Simulated time of the drive, in nanoseconds.
+    /// Simulated time of the drive at the sample, in nanoseconds since the drive was started.
     pub at_ns: u64,
     /// Work that the drive had done by then, since it was started: busy time and bytes moved.
     pub did: Did,

@@ -18,7 +18,7 @@ use imbrex::files::ours::refuse_foreign;
 use imbrex::files::replace;
 
 /// Returns the report of an experiment as text for the terminal: the claims, with the paper's and our numbers, the
-/// tables and the remarks.
+/// tables and the remarks. The method and the figures are left out.
 pub fn as_text(experiment: &Experiment, report: &Report) -> String {
     let mut text = format!("\n{}: {}\n", experiment.name, experiment.title);
     for claim in &report.claims {
@@ -95,9 +95,9 @@ pub fn kept(folder: &Path) -> Result<Vec<Results>, Failure> {
 }
 
 /// Returns the index page of the reproduction in Markdown. The page has an explanation and a table with a row for each
-/// paper and a column for each `ClaimKind`, with the number of claims in `results` that hold, of all. Then follows a
-/// table of figures for each paper. Each figure has a link to the page of its experiment, or the reason for which it
-/// has none.
+/// paper and a column for each `ClaimKind`. For kinds that count, a cell has the number of claims in `results` that
+/// hold, and of all; for other kinds, the number of all. Then follows a table of figures for each paper. Each figure
+/// has a link to the page of its experiment, or the reason for which it has none.
 pub fn page(results: &[Results]) -> String {
     let mut page = String::from(HEADER);
     page.push_str(&index::counts(results));
@@ -113,12 +113,14 @@ it, and a page for each experiment. The kinds of claims are:\n\n\
 - *fitted*: a parameter of our run was set by this number, or by one that determines it: shown, not counted;\n\
 - *by construction*: the workload was made to give this number: shown, not counted;\n\
 - *not reproducible*: the claim needs the authors' trace or hardware; our run is the closest possible.\n\n\
-The traces of the papers are not public, so [stand-ins](workloads.md) replace them. A claim about time on a stand-in holds only if it \
-holds with arrivals from each of four sources; otherwise the verdict is *hangs on arrival*. The verdict *baseline not met* means that our \
-conventional drive differs from that of the paper. Text in brackets under *theirs* is our reading of the paper's words or plots as numbers. \
+The traces of the papers are not public, so [stand-ins](workloads.md) replace them. A claim about time on a stand-in is judged with \
+arrivals from each of four sources. It holds only if it holds with all four; if it holds with some of them, the verdict is *hangs on \
+arrival*. The verdict *baseline not met* means that our conventional drive differs from that of the paper with all four. Text in brackets \
+under *theirs* is our reading of the paper's words or plots as numbers. \
 [Findings](findings.md) explains the claims that do not hold.\n\n\
-The stand-ins alone take more than an hour on two cores. If `IMBREX_KEPT_RUNS` names a folder, `imbrex reproduce` keeps the results of their \
-runs there and does not run them again.\n";
+The runs of the stand-ins alone, the synthetic workloads in place of the papers' traces, take more than an hour on two cores. If the \
+environment variable `IMBREX_KEPT_RUNS` names a folder, `imbrex reproduce` keeps the results of these runs there and does not repeat the \
+runs.\n";
 
 fn file(experiment: &Experiment, extension: &str) -> String {
     format!("{}.{extension}", experiment.name.replace('/', "-"))

@@ -14,10 +14,11 @@ pub enum Plant {
     /// The last write before a sync and the first write after the sync are swapped in the log; these may concern
     /// different files.
     SwappedWrites,
-    /// One write is missing from the log, together with the adjacent writes of equal bytes.
+    /// One write is missing from the log, together with the writes of equal bytes directly before and after it in the
+    /// log.
     LostWrite,
-    /// One write, together with the adjacent writes of equal bytes, is undone after a later sync: from then on their
-    /// ranges durably hold the bytes from before these writes.
+    /// One write, together with the writes of equal bytes directly before and after it in the log, is undone after a
+    /// later sync: from then on their ranges durably hold the bytes from before these writes.
     LostGeneration,
 }
 
@@ -27,7 +28,7 @@ impl Plant {
 
     /// Returns a copy of `log` with this bug at a place in `range` that `seed` selects, and the position of the first
     /// changed entry. Positions count entries from 0. Returns `None` if there is no suitable place. A missing entry is
-    /// replaced by an entry without effect.
+    /// replaced by an entry without effect. Writes of equal bytes beside the chosen one may lie outside of `range`.
     ///
     /// # Panics
     /// If `range` reaches past the end of the log.

@@ -35,7 +35,8 @@ struct Platter {
 }
 
 /// Returns a drive profile in TOML that behaves like the drive that `verdict` describes, for `--drive FILE`. Properties
-/// that the verdict lacks get default values. A comment at the top lists all properties found.
+/// that the verdict lacks get default values. Only the type `shingled` gets a translation layer; all other drives
+/// become conventional ones. A comment at the top lists the properties of the verdict.
 pub fn emit_profile(verdict: &Verdict) -> String {
     let platter = Platter::of(verdict);
     let (layer, parameters, cache_bytes) = layer_of(verdict, &platter);

@@ -4,8 +4,8 @@
 //! 1. No more operations are in flight than the requested depth; they complete in any order.
 //! 2. Times never go back.
 
-/// Maximum length of one operation on any target, in bytes: 24 MiB. This is about the least that every NBD server
-/// accepts.
+/// Maximum length of one operation on any target, in bytes: 24 MiB, less than the 32 MiB that an NBD client may expect
+/// of every server.
 pub const OPERATION_BYTES_MAX: u64 = 24 << 20;
 
 /// The direction of the transfer of an operation.
@@ -93,8 +93,8 @@ impl TargetError {
 pub struct HeadPath {
     /// Number of radial track positions of the drive, from the outer to the inner diameter.
     pub tracks: u32,
-    /// The positions in order of time: the time at which a transfer began, in nanoseconds on the target's clock, and
-    /// the track, counted from 0 at the outer diameter.
+    /// A sample of the positions in order of time: the time at which a transfer began, in nanoseconds on the target's
+    /// clock, and the track, counted from 0 at the outer diameter.
     pub points: Vec<(u64, u32)>,
 }
 

@@ -42,7 +42,8 @@ struct Open {
     caches: Option<(u64, u64)>,
 }
 
-/// An emulated drive that stores data, in an image file or in memory.
+/// An emulated drive that stores data, in an image file or in memory. Its clock advances only with its requests and
+/// with calls of its owner. After it was closed, or a panic occurred in it, every operation but `close` is an error.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Drive {
     open: Mutex<Option<Open>>,

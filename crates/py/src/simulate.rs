@@ -14,7 +14,7 @@ use crate::tables::Table;
 use crate::work;
 use crate::workload::Named;
 
-/// Results of a simulation of one workload on one or more drives.
+/// Results of a simulation of one workload on one or more drives. A stopped simulation has the results up to its stop.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Simulated {
     simulated: imbrex::Simulated,

@@ -113,7 +113,7 @@ impl Trace {
 /// Number of rows in a batch of a stream.
 const STREAM_ROWS: usize = 64 * 1024;
 
-/// Iterator over the requests of a workload, in batches of a fixed number of rows.
+/// Iterator over the requests of a workload, in batches of a fixed number of rows; the last batch may have fewer.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Batches {
     source: Mutex<Counted>,

@@ -138,7 +138,8 @@ impl Client {
     }
 
     /// Sets the deadline for the client's input, such as the next part of a payload, to `time` from now; a client that
-    /// misses it can be cut off. The first call for a request also starts the time that [`Client::busy_for`] returns.
+    /// misses it can be cut off. Records now as the time of its latest input. The first call for a request also starts
+    /// the time that [`Client::busy_for`] returns.
     pub fn receive_within(&self, time: Duration) {
         let now_ms = self.now_ms();
         self.heard_ms.store(now_ms, Ordering::Relaxed);
@@ -189,8 +190,8 @@ impl Client {
         Some(Duration::from_millis(self.now_ms().saturating_sub(earliest)))
     }
 
-    /// Marks the handshake of the client as finished, and clears the deadline for input: the client may be idle from
-    /// now on.
+    /// Marks the handshake of the client as finished. Clears the deadline for input, and ends the time of
+    /// [`Client::busy_for`] for input: the client may be idle from now on.
     pub fn finished_handshake(&self) {
         self.has_finished.store(true, Ordering::SeqCst);
         self.received();

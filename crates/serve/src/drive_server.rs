@@ -235,8 +235,8 @@ impl DriveServer {
         look(&mut inner.drive, &mut inner.statistics)
     }
 
-    /// Returns the reason why the drive has stopped because its medium failed; `None` if it has not. A stopped drive
-    /// answers only reads.
+    /// Returns the reason why the drive has stopped, such as a failure of its medium; `None` while it works. A stopped
+    /// drive answers only reads.
     pub fn trouble(&self) -> Option<String> {
         self.lock().drive.stopped().map(str::to_string)
     }

@@ -76,8 +76,8 @@ struct Page {
 
 /// Serves the figures of `shown` over HTTP at `address` (`HOST:PORT`), in one new thread, until `stop` returns true. A
 /// request is answered only if its `Host` is `localhost`, `127.0.0.1`, `[::1]`, the host of `address`, the IP address
-/// that the client connected to, or one of `names`. Returns the bound address, in which port 0 is replaced by the port
-/// chosen, and the thread.
+/// that the client connected to, or one of `names`; case and port are ignored. Other requests get an error. Returns the
+/// bound address, in which port 0 is replaced by the port chosen, and the thread.
 ///
 /// # Errors
 ///

@@ -391,7 +391,7 @@ fn operations(statistics: &Statistics) -> Vec<Value> {
 }
 
 /// Returns a warning if the file of the drive's image was removed, renamed or replaced, or if the disk that holds it is
-/// full. Returns `None` if neither is so, or the drive is in memory.
+/// full; if both are so, only about the former. Returns `None` if neither is so, or the drive is in memory.
 pub fn displacement(front: &DriveServer) -> Option<String> {
     let file = front.host_file()?;
     file.placement().warning(file.path()).or_else(|| file.full_disk_warning())

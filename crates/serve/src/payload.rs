@@ -238,8 +238,9 @@ impl Payloads {
     }
 
     /// Grants memory to waiting clients as far as the limits now permit. Then wakes the waiting clients that were cut
-    /// off, and cuts off clients whose memory others wait for, if they have sent a payload or taken a reply for
-    /// [`Limits::shortage_time`]. Must be called a few times a second.
+    /// off. Of each peer (user or address) whose memory others wait for, cuts off the slowest client, if it has been
+    /// sending a payload or taking a reply for [`Limits::shortage_time`], and clients cut off before will not return
+    /// enough. Must be called a few times a second.
     pub fn look_after(&self) {
         let mut state = self.lock();
         self.grant(&mut state);
@@ -359,8 +360,8 @@ impl Account {
     }
 }
 
-/// Memory for payload that one request holds, in the books of the budget. It is returned to the budget when this value
-/// is dropped. The bytes themselves are allocated elsewhere.
+/// The payload memory of one request, as counted in the budget of all clients. Dropping this value returns the memory
+/// to the budget. Only the number is kept here: the bytes themselves are allocated elsewhere.
 pub struct Claim {
     account: Arc<Account>,
     bytes: u64,
@@ -368,7 +369,8 @@ pub struct Claim {
 
 impl Claim {
     /// Takes `bytes` more from the budget, and blocks until they are available. Clears the client's deadline for input,
-    /// which the caller must set again.
+    /// which the caller must set again. The wait does not count as time in which the client sends: if there was one,
+    /// that time begins anew.
     ///
     /// # Errors
     ///

@@ -66,9 +66,9 @@ impl TlsServer {
         Ok(TlsServer { config: Arc::new(config) })
     }
 
-    /// Performs the TLS handshake with the client at `stream`, and returns a stream of the unencrypted data. Two new
-    /// threads encrypt and decrypt until the connection ends. There is no timeout here: the server shuts the connection
-    /// down when the client misses its deadline.
+    /// Performs the TLS handshake with the client at `stream`, and returns a stream of the unencrypted data: one end of
+    /// a pair of Unix sockets, whose peer is this process. Two new threads encrypt and decrypt until the connection
+    /// ends. There is no timeout here: the server shuts the connection down when the client misses its deadline.
     ///
     /// # Errors
     ///

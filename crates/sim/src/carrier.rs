@@ -76,7 +76,7 @@ pub trait Carrier {
     fn complete(&mut self, number: u64, entry: SimTime, end: SimTime, outcome: Result<(), &Self::Error>);
 }
 
-/// A carrier that moves nothing, for simulations.
+/// A carrier for simulations, which have no bytes: it moves nothing and never fails.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 
@@ -110,7 +110,8 @@ impl Carrier for Nothing {
     fn complete(&mut self, _number: u64, _entry: SimTime, _end: SimTime, _outcome: Result<(), &Infallible>) {}
 }
 
-/// The reason why a step of the engine failed.
+/// The reason why a step of the engine failed: the workload cannot be read, or the carrier failed to move bytes for
+/// which no request waits. `E` is the carrier's error.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError<E> {
     /// The workload cannot be read.

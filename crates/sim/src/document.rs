@@ -19,7 +19,7 @@ pub struct Summary {
     pub imbrex: String,
     /// The command line that produced the results, with the program's name first.
     pub command: Vec<String>,
-    /// Seed of every random choice of the run.
+    /// Seed of the workload's random numbers; 0 for a trace and for requests in memory.
     pub seed: u64,
     /// The workload, with the counts of its requests.
     pub workload: WorkloadSummary,
@@ -34,7 +34,7 @@ pub struct Summary {
 
 impl Summary {
     /// Creates a document of the current format, `imbrex.simulate/2`, without warnings. `version` is that of the
-    /// program, and `seed` that of all random choices.
+    /// program, and `seed` that of the workload's random numbers.
     pub fn new(
         version: &str,
         command: Vec<String>,
@@ -46,8 +46,8 @@ impl Summary {
         Summary { schema, imbrex, command, seed, workload, drives, warnings: Vec::new() }
     }
 
-    /// Returns the index of the drive that drive number `index` is compared with; `None` if it is compared with none.
-    /// Drives are counted from 0.
+    /// Returns the index of the drive that drive number `index` is compared with, its baseline; `None` if it is
+    /// compared with none. A baseline is compared with itself. Drives are counted from 0.
     ///
     /// # Panics
     ///
@@ -60,8 +60,8 @@ impl Summary {
         added.or_else(|| self.drives.iter().position(is_it))
     }
 
-    /// Returns whether another drive is compared with drive number `index`, counted from 0. Returns false if there is
-    /// no such drive.
+    /// Returns whether any drive is compared with drive number `index`, counted from 0; the drive itself counts too, if
+    /// it is its own baseline. Returns false if there is no drive of this number.
     pub fn is_baseline(&self, index: usize) -> bool {
         (0..self.drives.len()).any(|other| self.baseline_of(other) == Some(index))
     }
@@ -71,11 +71,12 @@ impl Summary {
 /// counts are those on the first drive.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct WorkloadSummary {
-    /// Name of the trace file, or the generator's specification.
+    /// Path of the trace or TOML file, description of a generator, name of a built-in workload, or `standard input`.
     pub name: String,
-    /// Name of the trace format, or `generator`.
+    /// Name of the trace format; `generator` for a generator, `table` for requests in memory.
     pub format: String,
-    /// Number of requests read from the trace or generator.
+    /// Number of requests read from the trace or generator, including those of the warm-up and those that a drive
+    /// rejects. If drives read different numbers, that of the first drive.
     pub requests: u64,
     /// Number of reads among the requests that were read from the trace or generator.
     pub reads: u64,
@@ -89,16 +90,19 @@ pub struct WorkloadSummary {
     pub read_bytes: u64,
     /// Number of bytes that the writes request.
     pub write_bytes: u64,
-    /// Number of records of the trace that were rejected by its reader, by reason.
+    /// Number of malformed records that the trace reader skipped, under the key `malformed`; empty if there are none.
     pub rejected: BTreeMap<String, u64>,
-    /// Time from the first arrival to the last, in nanoseconds of the workload's own time.
+    /// Latest arrival time of a request in nanoseconds of the workload's own time, in which the first request of a
+    /// trace arrives at 0. 0 if no request has a time of its own.
     pub span_ns: u64,
-    /// Address after the highest sector that a request touches, in sectors of 512 bytes.
+    /// One past the highest sector of 512 bytes that a request addresses, before the request is fitted to a drive; 0 if
+    /// none addresses a sector.
     pub lba_end: u64,
     /// Part of the drives that a generator addresses, if its size was derived from the drives; `None` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_span: Option<AddressSpan>,
-    /// SHA-256 digest of the input, in hexadecimal.
+    /// SHA-256 digest in hexadecimal: of the trace file's bytes as stored, of the rows in memory, or of the generator's
+    /// description including its seed.
     pub sha256: String,
 }
 
@@ -106,9 +110,10 @@ pub struct WorkloadSummary {
 /// all drives.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AddressSpan {
-    /// Size of the part in bytes; it begins at the first sector of each drive.
+    /// Size in bytes of the part of each drive that the generator addresses; the part begins at the drive's first
+    /// sector.
     pub bytes: u64,
-    /// Text that names the drive with the smallest capacity, which sets the size.
+    /// Text that names the drive with the smallest capacity, which sets the size of the addressed part of all drives.
     pub set_by: String,
 }
 

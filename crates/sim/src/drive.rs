@@ -43,7 +43,7 @@ pub enum DriveError {
 /// The parts of a text `PROFILE[+LAYER][:key=value,…]` that names a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DriveSpec {
-    /// The text as given.
+    /// The whole text that names the drive, as given: `PROFILE[+LAYER][:key=value,…]`.
     pub text: String,
     /// Profile: the name of a built-in profile, or the path of a TOML file.
     pub profile: String,

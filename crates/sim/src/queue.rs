@@ -191,7 +191,8 @@ impl Queue {
         self.ordered
     }
 
-    /// Returns whether both commands are writes that begin in the same ordered run, and so must stay in order of entry.
+    /// Returns whether both commands are writes that begin in the same run, a part of the address space such as a zone,
+    /// and so must stay in order of entry. False if the queue keeps no such order.
     pub fn keeps_order(&self, one: &Command, other: &Command) -> bool {
         let are_writes = one.operation == Operation::Write && other.operation == Operation::Write;
         are_writes && self.ordered.is_some_and(|ordered| ordered.share(one.lba, other.lba))
@@ -327,8 +328,8 @@ impl Queue {
 
     /// Returns the oldest command in the drive that must be served before the one in `slot`, or `slot` itself if there
     /// is none. A command waits for an earlier one that overlaps it, unless both read, and for an earlier flush. A
-    /// flush waits for all commands before it. A write also waits for earlier writes with which it stays in order; then
-    /// the search is repeated for the command found.
+    /// flush waits for all commands before it. A write also waits for earlier writes with which it stays in order. If
+    /// the queue keeps such an order, the search is repeated for the command found.
     pub fn hazard(&self, slot: Slot) -> Slot {
         let mut first = self.conflict(slot).unwrap_or(slot);
         while self.ordered.is_some() {

@@ -51,19 +51,24 @@ impl From<&LatencyHistogram> for LatencySummary {
 /// Latencies of completed requests, by kind of request. A latency is the time from entry into the queue to completion.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct LatencyByOperation {
-    /// Time from entry into the queue to completion, in nanoseconds, over all completed requests, flushes and trims
-    /// included.
+    /// Time from entry into the queue to completion, in nanoseconds, over all requests completed since the end of the
+    /// warm-up, flushes and trims included.
     pub all: LatencySummary,
-    /// Time from entry into the queue to completion, in nanoseconds, over the completed reads.
+    /// Time from entry into the queue to completion, in nanoseconds, over the reads completed since the end of the
+    /// warm-up.
     pub read: LatencySummary,
-    /// Time from entry into the queue to completion, in nanoseconds, over the completed writes.
+    /// Time from entry into the queue to completion, in nanoseconds, over the writes completed since the end of the
+    /// warm-up.
     pub write: LatencySummary,
-    /// Time from entry into the queue to the start of service, in nanoseconds, over all completed requests.
+    /// Time from entry into the queue to the start of service, in nanoseconds, over all requests completed since the
+    /// end of the warm-up.
     pub queue: LatencySummary,
-    /// Time from the start of service to completion, in nanoseconds, over all completed requests.
+    /// Time from the start of service to completion, in nanoseconds, over all requests completed since the end of the
+    /// warm-up.
     pub service: LatencySummary,
-    /// Time from a request's own time in the workload to its entry into the queue, in nanoseconds, over all requests.
-    /// It is part of no latency. 0 if the arrival process does not follow the times of the workload.
+    /// Time from a request's own time in the workload to its entry into the queue, in nanoseconds, over the requests
+    /// that entered since the end of the warm-up. It is part of no latency. Requests without such a time are left out;
+    /// all 0 if the arrival process does not follow the times of the workload.
     #[serde(default)]
     pub before_queue: LatencySummary,
 }
@@ -71,9 +76,9 @@ pub struct LatencyByOperation {
 /// Latency of a drive divided by that of its baseline drive, for one kind of request.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct LatencyRatio {
-    /// Mean latency divided by the baseline drive's mean latency.
+    /// Mean latency divided by the baseline drive's mean latency, which counts as at least 1 ns.
     pub mean: f64,
-    /// 99 % quantile of the latency divided by the baseline drive's 99 % quantile.
+    /// 99 % quantile of the latency divided by the baseline drive's 99 % quantile, which counts as at least 1 ns.
     pub p99: f64,
 }
 
@@ -89,15 +94,16 @@ pub struct LatencyRatios {
     pub write: Option<LatencyRatio>,
 }
 
-/// Service time by part, summed over the run, in nanoseconds.
+/// Service time by part, summed over the run since the end of the warm-up, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct ServiceTime {
-    /// Total time of arm movement, settling and head switches for host requests, in nanoseconds.
+    /// Total time of arm movement, settling and head switches for host requests and for write-backs of the volatile
+    /// cache, in nanoseconds.
     pub seek: u64,
-    /// Total time of rotational wait for host requests, in nanoseconds.
+    /// Total time of rotational wait for host requests and for write-backs of the volatile cache, in nanoseconds.
     pub rotation: u64,
-    /// Total time in which sectors pass under the head, or are transferred from or to flash, for host requests, in
-    /// nanoseconds.
+    /// Total time in which sectors pass under the head, and of accesses to flash with their latency, for host requests
+    /// and for write-backs of the volatile cache, in nanoseconds.
     pub transfer: u64,
     /// Total time of controller, bus and volatile cache for host requests, and the additional time of slow sectors, in
     /// nanoseconds.
@@ -110,9 +116,11 @@ pub struct ServiceTime {
 /// The six counters of Cassuto 2010 §III.B. A block is one sector.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CounterSummary {
-    /// Number of read commands of any length, at the host or at the medium.
+    /// Number of read commands of any length since the end of the warm-up: the host's completed reads, or the layer's
+    /// reads on platters and flash, whichever this summary counts.
     pub reads: u64,
-    /// Number of write commands of any length, at the host or at the medium.
+    /// Number of write commands of any length since the end of the warm-up: the host's completed writes, or the layer's
+    /// writes on platters and flash, whichever this summary counts.
     pub writes: u64,
     /// Number of blocks that all read commands read; a block is one sector of the drive.
     pub read_blocks: u64,
@@ -160,16 +168,19 @@ pub struct WindowSummary {
 /// Host requests may be served between the phases of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CleaningSummary {
-    /// Number of cleaning events that began.
+    /// Number of cleaning events that began since the end of the warm-up. An event is one cleaning, migration or repair
+    /// of the layer.
     pub events: u64,
-    /// Number of sectors of host data that the cleaning events wrote.
+    /// Number of sectors of host data that the cleaning events wrote since the end of the warm-up, to platters and
+    /// flash together.
     pub sectors: u64,
     /// Mean duration of the cleaning events that took time, in nanoseconds; 0 if there are none. The duration of an
     /// event is the sum of its phases.
     pub mean_ns: u64,
     /// Duration of the longest cleaning event, in nanoseconds: the sum of its phases. 0 if there are none.
     pub max_ns: u64,
-    /// Longest time for which cleaning stalled a host request, in nanoseconds; 0 if it stalled none.
+    /// Longest time of cleaning between the entry of a host request into the queue and its completion, in nanoseconds;
+    /// 0 if cleaning stalled no request.
     pub longest_stall_ns: u64,
 }
 
@@ -208,13 +219,13 @@ pub struct DriveResult {
     pub rejected: BTreeMap<String, u64>,
     /// Simulated time from the start of the run, or the end of the warm-up, to the last completion, in nanoseconds.
     pub duration_ns: u64,
-    /// Duration of the run divided by that of the baseline drive; `None` if there is no baseline or no request
-    /// completed. If requests arrive at times of their own, the ratio is near 1 also for a drive that answers much
-    /// later. After an early stop, it covers the first requests that both drives completed.
+    /// Duration of the run divided by that of the baseline drive; `None` if there is no baseline or either drive
+    /// completed no request. If requests arrive at times of their own, the ratio is near 1 also for a drive that
+    /// answers much later. After an early stop, it covers the first requests that both drives completed.
     #[serde(default)]
     pub duration_ratio: Option<f64>,
-    /// Duration of the run divided by that of the baseline drive; `None` if there is none. Equal to `duration_ratio`,
-    /// which had this name in `imbrex.simulate/1`.
+    /// Duration of the run divided by that of the baseline drive; `None` if there is no baseline or either drive
+    /// completed no request. Equal to `duration_ratio`, which had this name in `imbrex.simulate/1`.
     pub slowdown: Option<f64>,
     /// Latencies divided by those of the baseline drive; `None` if there is no baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -222,7 +233,8 @@ pub struct DriveResult {
     /// Longest simulated time for which requests were outstanding and none completed, in nanoseconds.
     #[serde(default)]
     pub longest_stall_ns: u64,
-    /// Total simulated time for which as many requests were outstanding as the arrival process permits, in nanoseconds.
+    /// Total simulated time for which as many requests were outstanding as the arrival process permits, in nanoseconds;
+    /// 0 if it sets no limit.
     #[serde(default)]
     pub queue_full_ns: u64,
     /// Text of the drive's baseline, to which all ratios are relative; `None` if there is no baseline. A baseline names
@@ -244,11 +256,11 @@ pub struct DriveResult {
     /// Counters of the layer's reads and writes on platters and flash together, since the end of the warm-up, in
     /// commands, sectors and adjusted commands.
     pub medium: CounterSummary,
-    /// Number of sectors written to platters and flash, by the name of the cause. Sectors of the layer's journal are
-    /// split by the name of their contents instead. Names without sectors are left out.
+    /// Number of sectors written to platters and flash since the end of the warm-up, by the name of the cause. Sectors
+    /// of the layer's journal are split by the name of their contents instead. Names without sectors are left out.
     pub medium_write_blocks: BTreeMap<String, u64>,
-    /// Number of sectors read from platters and flash, by the name of the cause. Sectors of the layer's journal are
-    /// split by the name of their contents instead. Names without sectors are left out.
+    /// Number of sectors read from platters and flash since the end of the warm-up, by the name of the cause. Sectors
+    /// of the layer's journal are split by the name of their contents instead. Names without sectors are left out.
     pub medium_read_blocks: BTreeMap<String, u64>,
     /// Write overloading: (adjusted writes + adjusted reads at the medium − adjusted reads of the host) / adjusted
     /// writes of the host (Cassuto 2010, definition 4). 0 if the host wrote nothing.
@@ -268,10 +280,12 @@ pub struct DriveResult {
     pub map_bytes_formula: u64,
     /// Result of the check whether the layer kept live data intact and the host kept the rules of a host-managed drive.
     pub integrity: Integrity,
-    /// Whether the layer ran in a mode in which a power cut could lose data.
+    /// Whether the layer ran in a mode in which a power cut could lose live sectors on the medium, such as
+    /// `safety=paper`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paper_safety: bool,
-    /// Wall-clock time that the simulation of this drive took, in seconds.
+    /// Wall-clock time that the simulation of this drive took, in seconds. The time of reading a workload that several
+    /// drives share, and of waiting for the other drives, is not included.
     pub wall_seconds: f64,
     /// Number of requests simulated per second of wall-clock time, those of the warm-up included.
     pub requests_per_second: f64,
@@ -308,8 +322,9 @@ pub enum Integrity {
 }
 
 impl Integrity {
-    /// Creates [`Integrity::RuleBreaks`] for a host that broke the rules of its drive. `looked_for` states whether the
-    /// integrity check ran, and so counted destroyed sectors; if not, their number is left out.
+    /// Creates [`Integrity::RuleBreaks`], the result for a host that broke the write rules of its host-managed drive.
+    /// `looked_for` states whether the integrity check ran, and so counted destroyed sectors; if not, their number is
+    /// `None`.
     pub fn of_breaks(breaks: &RuleBreaks, looked_for: bool) -> Integrity {
         Integrity::RuleBreaks {
             rule_breaks: breaks.writes,
@@ -329,12 +344,14 @@ impl Integrity {
         Integrity::Word("ok".into())
     }
 
-    /// Returns whether a fault of the layer destroyed live data.
+    /// Returns whether the integrity check found that a fault of the layer destroyed live data. False also if the check
+    /// did not run.
     pub fn is_violated(&self) -> bool {
         matches!(self, Integrity::Violation { .. })
     }
 
-    /// Returns the number of live sectors that the host's own writes destroyed; 0 if they were not counted.
+    /// Returns the number of live sectors (written and not trimmed) that the host's own writes destroyed on a
+    /// host-managed drive; 0 if they were not counted.
     pub fn live_sectors_destroyed(&self) -> u64 {
         match self {
             Integrity::RuleBreaks { live_sectors_destroyed, .. } => live_sectors_destroyed.unwrap_or(0),

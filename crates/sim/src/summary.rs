@@ -12,14 +12,17 @@ use crate::results::{CleaningSummary, DriveResult, LatencyByOperation, ServiceTi
 /// bounded, however long the run is. A latency is the time from entry into the queue to completion.
 #[derive(Clone, Debug)]
 pub struct DriveSeries {
-    /// Latencies of the reads that completed since measuring began.
+    /// Latencies of the reads that completed since measuring began, in nanoseconds: time from entry into the queue to
+    /// completion.
     pub reads: LatencyHistogram,
-    /// Latencies of the writes that completed since measuring began.
+    /// Latencies of the writes that completed since measuring began, in nanoseconds: time from entry into the queue to
+    /// completion.
     pub writes: LatencyHistogram,
-    /// Latencies of all requests that completed since measuring began, flushes and trims included.
+    /// Latencies of all requests that completed since measuring began, flushes and trims included, in nanoseconds: time
+    /// from entry into the queue to completion.
     pub all: LatencyHistogram,
-    /// Numbers of completed requests over simulated time since measuring began, without gaps; each point is `window_ns`
-    /// nanoseconds wide.
+    /// Numbers and bytes of completed requests over simulated time since measuring began: at most 4096 points without
+    /// gaps, each `window_ns` nanoseconds wide.
     pub windows: Vec<Window>,
     /// Width of a point of `windows`, in nanoseconds of simulated time.
     pub window_ns: u64,

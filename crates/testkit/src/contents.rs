@@ -22,7 +22,7 @@ const MAGIC: u64 = 0x696d_6272_6578_7465;
 pub enum Value {
     /// The sector was never written, or was trimmed or zeroed.
     Zeros,
-    /// The bytes of the write with this number, counted from 1.
+    /// The bytes of the write with this number, counted from 1. They are zeros if that write does not stamp the sector.
     Version(u64),
     /// The sector reads as an error, because the host wrote so close to it that the drive may have destroyed it.
     Unreadable,
@@ -84,8 +84,8 @@ impl Contents {
         }
     }
 
-    /// Returns whether `bytes`, read from the one sector number `sector`, are exactly the contents `value`. Returns
-    /// false for [`Value::Unreadable`].
+    /// Returns whether `bytes`, read from the one sector number `sector`, are exactly the contents `value`. A write
+    /// that does not stamp the sector gives zeros. Returns false for [`Value::Unreadable`].
     pub fn is(&self, bytes: &[u8], sector: u64, value: Value) -> bool {
         let version = match value {
             Value::Version(version) if self.is_stamped(sector, version) => version,

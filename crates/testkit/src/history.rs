@@ -30,8 +30,8 @@ pub enum Act {
     },
     /// A flush was acknowledged: values acknowledged before it was sent are durable.
     Flush {
-        /// Result of [`Record::flush_begins`] from when the flush was sent: the number of writes and trims acknowledged
-        /// until then.
+        /// Result of [`Record::flush_begins`] from when the flush was sent: the number of writes, trims and
+        /// WRITE_ZEROES acknowledged until then.
         moment: u64,
     },
 }

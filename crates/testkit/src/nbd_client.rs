@@ -32,7 +32,7 @@ pub const WRITE_ZEROES: u16 = 6;
 pub const BLOCK_STATUS: u16 = 7;
 /// NBD command flag (`NBD_CMD_FLAG_FUA`): the write is durable when it is acknowledged.
 pub const FUA: u16 = 1;
-/// NBD option (`NBD_OPT_GO`): end the handshake and begin to send requests.
+/// NBD option (`NBD_OPT_GO`): select the export, end the handshake and begin to send requests.
 pub const GO: u32 = 7;
 /// NBD option (`NBD_OPT_STRUCTURED_REPLY`): use structured replies.
 pub const STRUCTURED_REPLY: u32 = 8;
@@ -198,7 +198,7 @@ impl Client {
     }
 
     /// Sends a request, without waiting for its answer. `offset` and `length` are in bytes; `payload` is the data of a
-    /// write. Returns the cookie that the answer from [`Client::next_answer`] will have.
+    /// write, and empty for other commands. Returns the cookie that the answer from [`Client::next_answer`] will have.
     ///
     /// # Errors
     ///
@@ -216,7 +216,8 @@ impl Client {
         self.asked.len()
     }
 
-    /// Waits for the next answer to a request of [`Client::submit`], in the order in which the server sends them.
+    /// Waits for the next answer to a request of [`Client::submit`], in the order in which the server sends them. With
+    /// structured replies, only one request may be in flight.
     ///
     /// # Errors
     ///
@@ -377,7 +378,7 @@ impl Client {
         error
     }
 
-    /// Reads `length` bytes from byte `offset` on.
+    /// Reads `length` bytes from byte `offset` on, and waits for the answer.
     ///
     /// # Errors
     ///
@@ -385,18 +386,18 @@ impl Client {
     ///
     /// # Panics
     ///
-    /// Panics if the connection is closed.
+    /// Panics if the connection is closed, another request is in flight, or the server violates the protocol.
     pub fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
         let answer = self.call(READ, 0, offset, length, &[]).expect("the server answers");
         if answer.error == 0 { Ok(answer.data) } else { Err(answer.error) }
     }
 
-    /// Writes `bytes` at byte `offset`, without FUA. Returns the error number of the NBD protocol, 0 for success. The
-    /// connection must use simple replies, and no other request may be in flight.
+    /// Writes `bytes` at byte `offset`, without FUA, and waits for the answer. Returns the error number of the NBD
+    /// protocol, 0 for success.
     ///
     /// # Panics
     ///
-    /// Panics if the connection is closed.
+    /// Panics if the connection is closed, the reply is a structured one, or another request is in flight.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> u32 {
         self.ask(WRITE, 0, offset, bytes.len() as u32, bytes)
     }
@@ -471,7 +472,11 @@ pub fn send_option(stream: &mut impl Write, number: u32, data: &[u8]) {
 }
 
 /// Receives the next reply to an option of the handshake. Returns its type number and its data, or `None` if the server
-/// has closed the connection.
+/// has closed the connection before the end of the reply, or a read failed or timed out.
+///
+/// # Panics
+///
+/// Panics if the reply has a wrong magic number.
 pub fn option_reply(stream: &mut impl Read) -> Option<(u32, Vec<u8>)> {
     let mut head = [0; OPTION_HEAD_BYTES as usize];
     stream.read_exact(&mut head).ok()?;
@@ -481,8 +486,8 @@ pub fn option_reply(stream: &mut impl Read) -> Option<(u32, Vec<u8>)> {
     Some((big_u32(&head[12..16]), data))
 }
 
-/// Reads from the connection, and returns whether that gives an end of file or an error. If the server sends data
-/// instead, up to 64 bytes of them are lost.
+/// Waits until the connection gives data, an end of file or an error, and returns whether it is not data. Up to 64
+/// bytes of data are lost. A read timeout of the stream counts as an error.
 pub fn is_closed(stream: &mut impl Read) -> bool {
     matches!(stream.read(&mut [0; 64]), Ok(0) | Err(_))
 }

@@ -122,13 +122,14 @@ impl Record {
     }
 
     /// Returns all sectors with a recorded command, in order, as runs of sectors with equal allowed values. Each run
-    /// has its sectors (exclusive end) and the allowed values, the durable one first.
+    /// has its sectors (exclusive end) and the allowed values, oldest first: the durable one, then the later ones.
     pub fn runs(&self) -> impl Iterator<Item = (Range<u64>, &[Candidate])> {
         self.runs.iter().map(|(&start, run)| (start..run.end, run.candidates.as_slice()))
     }
 
     /// Returns the allowed values of `sectors` (exclusive end), in order, as runs of sectors with equal allowed values.
-    /// The durable value is first. Sectors without a recorded command hold zeros.
+    /// The durable value is first. The only value of sectors without a recorded command is zeros. Runs do not reach
+    /// beyond `sectors`.
     pub fn within(&self, sectors: Range<u64>) -> Vec<(Range<u64>, Vec<Candidate>)> {
         let (mut pieces, mut next) = (Vec::new(), sectors.start);
         let first = self.runs.range(..=sectors.start).next_back().map_or(sectors.start, |(&start, _)| start);

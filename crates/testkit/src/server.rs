@@ -124,7 +124,7 @@ impl Server {
     }
 
     /// Returns the number of bytes written to the drive's medium since the server's start, including padding and
-    /// cleaning, from the server's metrics. Panics unless the server was started with `--window 127.0.0.1:0`.
+    /// cleaning, from the server's metrics. Panics unless the server runs and was started with `--window 127.0.0.1:0`.
     pub fn platter_bytes(&self) -> u64 {
         let metrics = fetch(&self.window(), "/metrics");
         let values = metrics.lines().filter(|line| line.starts_with("imbrex_medium_written_bytes_total{"));

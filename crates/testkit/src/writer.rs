@@ -176,7 +176,7 @@ impl fmt::Display for Ended {
 pub struct Tally {
     /// Number of acknowledged commands that change sectors: writes, trims and WRITE_ZEROES.
     pub writes: u64,
-    /// Number of bytes covered by the acknowledged writes, trims and WRITE_ZEROES.
+    /// Number of bytes covered by the acknowledged writes, trims and WRITE_ZEROES; a byte counts once for each command.
     pub bytes: u64,
     /// Number of acknowledged flushes, those outside the random work included.
     pub flushes: u64,
@@ -195,10 +195,10 @@ pub struct Writer {
     pub record: Record,
     /// Counts of acknowledged commands and answered reads since the writer was created.
     pub tally: Tally,
-    /// Result of judging all reads of the random work so far. Reads by [`Writer::look`] are not included.
+    /// Sum of the verdicts on all reads since the writer was created. Reads by [`Writer::look`] are not included.
     pub live: Verdict,
-    /// Commands that change sectors, their acknowledgements and those of flushes, since the start, in the order of
-    /// sending and receiving.
+    /// Commands that change sectors, their acknowledgements and those of flushes, since the writer was created, in the
+    /// order of sending and receiving. Reads, the sending of flushes, and answers that are errors are not recorded.
     pub history: History,
     random: Random,
     next_version: u64,
@@ -259,7 +259,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Sends a flush, and receives its answer and those of all earlier requests.
+    /// Sends a flush without waiting for earlier requests, and receives its answer and those of all requests in flight.
     ///
     /// # Errors
     ///
@@ -397,9 +397,10 @@ impl Writer {
         self.on_their_way.clear();
     }
 
-    /// Reads and judges all sectors that were ever written, trimmed or zeroed, and short gaps between them. With
-    /// [`Moment::AfterCut`], a value found becomes the only allowed value of its sector. A failed read is repeated in
-    /// halves, to find the unreadable sectors.
+    /// Reads and judges all sectors that were ever written, trimmed or zeroed. Other sectors in gaps of less than 64
+    /// KiB are read too, and must hold zeros. With [`Moment::AfterCut`], a value found becomes the only allowed value
+    /// of its sector. A failed read is repeated in halves, to find the unreadable sectors. After 2,000 repetitions, a
+    /// failed read counts as unreadable as a whole.
     ///
     /// # Errors
     ///

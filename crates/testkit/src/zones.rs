@@ -41,8 +41,9 @@ pub struct ZoneWriter {
 }
 
 impl ZoneWriter {
-    /// Returns a writer for `zones` that writes `open` of them at a time, beginning with the first ones. A full zone is
-    /// replaced by a random other one. Each zone is reset before its first write.
+    /// Returns a writer for `zones` that writes `open` of them at a time, beginning with the first ones. A full zone,
+    /// and rarely one that is not full, is replaced by a random other one. Each zone is reset before its first write,
+    /// and whenever it is chosen again.
     ///
     /// # Panics
     ///

@@ -23,8 +23,8 @@ pub(crate) const SECTOR_BYTES: u64 = 512;
 /// A request as the format gives it, with its time since the trace's own epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TraceRecord {
-    /// Time of the record in nanoseconds since the epoch of the trace. The time of the first request has yet to be
-    /// subtracted.
+    /// Time of the record in nanoseconds since the zero point of the trace's clock. The time of the first request has
+    /// yet to be subtracted.
     pub time_ns: u64,
     /// Number of the device that the record is for.
     pub device: u32,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// `None`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Facts {
-    /// Number of requests that the source has yielded so far.
+    /// Number of requests that the reader of a trace has yielded so far; 0 for other sources, such as a generator.
     pub requests: u64,
     /// Number of requests yielded with an earlier time than the request yielded before them. The source does not sort:
     /// it keeps the order of the file.

@@ -263,7 +263,8 @@ impl<F: LineFormat> Source for LineReader<F> {
 }
 
 impl Contents {
-    /// Returns a reader of the whole decompressed trace. A file with random access is read from its current position.
+    /// Returns a reader of the whole decompressed trace. A file with random access is read only from its current
+    /// position on, and [`Input::unpack`](crate::Input::unpack) leaves that behind the head.
     pub fn into_stream(self) -> Box<dyn Read + Send> {
         match self {
             Contents::Stream(reader) => reader,

@@ -24,8 +24,8 @@ pub struct TraceOptions {
     /// `time,op,offset,size`. The names are `time`, `op`, `offset`, `size`, `device`, and `_` for a column to ignore.
     pub columns: Option<String>,
     /// Format `csv`: the unit of each column in the order of `columns`, separated by commas, as in `us,,B,B`. Without a
-    /// unit, times are in seconds, and offsets and sizes in bytes. A column `op` takes its codes here, as in
-    /// `0=read 1=write`. By default, no column has a unit.
+    /// unit, times are in `time_unit`, or else in seconds, and offsets and sizes in bytes. A column `op` takes its
+    /// codes here, as in `0=read 1=write`. By default, no column has a unit.
     pub units: Option<String>,
     /// Formats `blkparse` and `blktrace`: the action whose events are read as requests. `Q` is queued, `D` issued to
     /// the drive, `C` completed. By default, the first of Q, D and C that occurs in the first 64 KiB of the trace.
@@ -36,7 +36,7 @@ pub struct TraceOptions {
     /// such as `disksim` and `csv`. By default, the unit is that of the format or is guessed from the times.
     pub time_unit: Option<TimeUnit>,
     /// Formats `csv` and `wpa`: the decimal mark of the numbers. By default, the reader infers it from the numbers in
-    /// the first 64 KiB of the trace.
+    /// the first 64 KiB of the trace, or else from the first later number that allows only one mark.
     pub decimal: Option<Decimal>,
     /// Format `csv`: the operation of all requests. It must be given exactly if `columns` has no `op`.
     pub all: Option<Operation>,

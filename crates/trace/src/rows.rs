@@ -24,8 +24,8 @@ const BLOCK_ROWS: usize = 8 * 1024;
 /// One row of the table: one request.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Row {
-    /// Time of the request in nanoseconds since any epoch. The source subtracts the time of the first request it
-    /// yields.
+    /// Time of the request in nanoseconds since any zero point. The source subtracts the time of the first request that
+    /// it yields.
     pub time_ns: u64,
     /// Operation: 0 read, 1 write, 2 flush, 3 trim; plus 128 if the request has forced unit access (FUA).
     pub op: u8,

@@ -86,13 +86,15 @@ pub struct TraceInfo {
 /// distinct; trims do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct WorkingSet {
-    /// Number of distinct 4 KiB pages read at least once, even in part, times 4096 bytes.
+    /// Number of distinct 4 KiB pages read at least once, even in part, times 4096 bytes; summed over the devices.
     pub read_bytes: u64,
-    /// Number of distinct 4 KiB pages written at least once, even in part, times 4096 bytes.
+    /// Number of distinct 4 KiB pages written at least once, even in part, times 4096 bytes; summed over the devices.
     pub write_bytes: u64,
-    /// Number of distinct 4 KiB pages read or written at least once, even in part, times 4096 bytes.
+    /// Number of distinct 4 KiB pages read or written at least once, even in part, times 4096 bytes; summed over the
+    /// devices.
     pub either_bytes: u64,
-    /// Number of distinct 4 KiB pages both read and written at least once, even in part, times 4096 bytes.
+    /// Number of distinct 4 KiB pages both read and written at least once, even in part, times 4096 bytes; summed over
+    /// the devices.
     pub both_bytes: u64,
 }
 

@@ -57,9 +57,10 @@ pub struct Fit {
     pub toml: String,
 }
 
-/// Fits `profile` to the first half of the requests of `measured`, and judges the result by the second half. `name` is
-/// the name of the measurement's file, for a comment. `progress` receives the number of each round, from 0, and the
-/// greatest number of rounds that the fit may need.
+/// Fits `profile`, with its default layer, to the first half of the requests of `measured`, and judges the result by
+/// the second half. Of the first half, every third request only decides which changes are kept. `name` is the name of
+/// the measurement's file, for a comment. `progress` receives the number of each round, from 0, and the greatest number
+/// of rounds that the fit may need.
 ///
 /// # Errors
 ///

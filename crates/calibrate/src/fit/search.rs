@@ -27,14 +27,15 @@ pub struct Fitted {
     /// Key of the value in the profile, such as `mechanics.settle_ns`. For a table of seeks, followed by the distance
     /// in cylinders at which the value is an offset.
     pub key: String,
-    /// Value in the profile before the fit, in the unit of the key, mostly nanoseconds; 0 for an offset of a table of
-    /// seeks.
+    /// Value in the profile before the fit, in the unit of the key, mostly nanoseconds; a default of the fit if the
+    /// profile lacks the key, and 0 for an offset of a table of seeks.
     pub before: f64,
     /// Value that the fit found, in the unit of the key. Equal to the value before if the fit did not change it.
     pub after: f64,
     /// Distance, in the unit of the key, by which the value must be moved so that the fit becomes clearly worse: the
-    /// root mean square error of the first half of the requests rises by 5 % in both directions. Rounded up to a step
-    /// of doubling size. `None` if no move within the value's range raises the error so far.
+    /// error that the fit minimizes, over the first half of the requests, rises by 5 % in both directions. A direction
+    /// that leaves the value's range is ignored. Rounded up to a step of doubling size. `None` if no step raises the
+    /// error so far.
     pub within: Option<f64>,
 }
 

@@ -34,7 +34,8 @@ pub(super) struct Value {
     pub key: String,
     /// For an offset of a table of seeks, the seek distance to which it belongs, in cylinders; otherwise `None`.
     pub knot: Option<u32>,
-    /// Value in the profile before the fit, in the unit of the key; 0 for an offset of a table of seeks.
+    /// Value in the profile before the fit, in the unit of the key; a default if the profile lacks the key, and 0 for
+    /// an offset of a table of seeks.
     pub before: f64,
     /// Value that the search has reached, in the unit of the key.
     pub now: f64,

@@ -21,7 +21,8 @@ use imbrex_trace::TraceError;
 ///
 /// # Errors
 ///
-/// The format is unknown, or a line is malformed.
+/// The format is unknown, a line is malformed, a CSV file has not the columns needed, or a blktrace has no request with
+/// both issue and completion.
 pub fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Reading, TraceError> {
     if options.columns.is_some() {
         return columns::read(name, bytes, options).map(Reading::Requests);

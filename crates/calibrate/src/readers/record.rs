@@ -7,8 +7,8 @@ use crate::measured::Measured;
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
     /// For a CSV file: the names of its columns in order, separated by commas. The columns `op`, `offset`, `size` and
-    /// `latency` must be there, and `time` may be. Columns with other names are skipped. With `None`, no file is read
-    /// as CSV.
+    /// `latency` must be there, and `time` may be. Without `time`, each request counts as issued when the one before
+    /// completed. Columns with other names are skipped. With `None`, no file is read as CSV.
     pub columns: Option<String>,
     /// For a CSV file: the unit of each column in order, separated by commas: s, ms, us, 100ns or ns for times, B or
     /// sectors (of 512 bytes) for sizes. An empty unit, and `None`, is seconds for `time`, nanoseconds for `latency`,

@@ -252,7 +252,8 @@ impl EmulatedDrive {
     }
 
     /// Starts a new log of head positions, which [`EmulatedDrive::timing`] provides. The log holds at most
-    /// `samples_max` samples; from the second call on, the limit of the first call stays.
+    /// `samples_max` samples (at least 2), and is thinned when it is full. From the second call on, the limit of the
+    /// first call stays.
     pub fn restart_head_log(&mut self, samples_max: usize) {
         self.engine.timing_mut().actuator_mut().restart_log(samples_max);
     }
@@ -267,8 +268,8 @@ impl EmulatedDrive {
         self.engine.carrier().store.space().media().host_file()
     }
 
-    /// Starts recording the activity by place and the states of bands, for display. A second call starts the activity
-    /// anew.
+    /// Starts recording, for display, the latest activity in each part of the platters, and the states of bands. A
+    /// later call starts both anew.
     pub fn watch(&mut self) {
         let disk = self.engine.drive().disk.clone();
         let header = self.engine.carrier().store.header();
@@ -649,11 +650,12 @@ impl EmulatedDrive {
     }
 
     /// Trims `length` bytes from byte `offset` on and waits for the answer. On a drive with zones, this empties the
-    /// zones that the bytes cover completely.
+    /// zones that the bytes cover completely, and ignores the rest, including conventional zones.
     ///
     /// # Errors
     /// [`DeviceError::PastEnd`] if the bytes reach past the end of the drive, [`DeviceError::Refused`] if they are not
-    /// one or more whole sectors, or the error of the drive.
+    /// one or more whole sectors, [`DeviceError::Zone`] if they touch a read-only or offline zone, or the error of the
+    /// drive.
     ///
     /// # Panics
     /// If other requests are in flight.

@@ -125,7 +125,7 @@ impl Known {
         self.unreadable.iter().map(|(start, length, ())| (Lba(start), Sectors(length)))
     }
 
-    /// Returns the slow sectors, with the delay of each run.
+    /// Returns the slow sectors. Each run has the simulated time by which a command that touches it takes longer.
     pub fn slow(&self) -> &Slow {
         &self.slow
     }

@@ -77,7 +77,7 @@ impl<M: Media> Space<M> {
 
     /// Returns whether the image is a copy that was begun while the original was open for writing. Tells this from two
     /// facts: the state says that the image was not closed, and the image lies in another file than the one in which it
-    /// was last opened for writing.
+    /// was last opened for writing. Returns false for a medium that is not in a file.
     ///
     /// # Errors
     /// The medium fails.
@@ -87,7 +87,7 @@ impl<M: Media> Space<M> {
 
     /// Returns whether the image is a copy that was made while the original was open for writing, as far as can be
     /// detected. Unlike [`Space::is_copied_unclosed`], also detects an original that was opened during the copying:
-    /// then some sector tables are newer than the state.
+    /// then some sector tables are newer than the state. Returns false for a medium that is not in a file.
     ///
     /// # Errors
     /// The medium fails.

@@ -108,7 +108,7 @@ impl Header {
     /// Writes the three copies of the header to `media`, without a flush.
     ///
     /// # Errors
-    /// [`DeviceError::Refused`] if the header is longer than [`HEADER_BYTES`], or the medium fails.
+    /// [`DeviceError::Refused`] if the header is longer than 64 KiB ([`HEADER_BYTES`]), or the medium fails.
     pub fn write(&self, media: &mut impl Media) -> Result<(), DeviceError> {
         let bytes = self.bytes()?;
         let layout = self.layout();
@@ -134,7 +134,8 @@ impl Header {
         Ok(bytes)
     }
 
-    /// Returns the size of one copy of the header in bytes, as written to the image.
+    /// Returns the size of one copy of the header in bytes, as written to the image; 64 KiB if the header is too long
+    /// to be written.
     pub fn length(&self) -> u64 {
         self.bytes().map_or(HEADER_BYTES, |bytes| bytes.len() as u64)
     }

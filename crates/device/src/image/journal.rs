@@ -62,10 +62,11 @@ pub struct Record {
     /// Number of the epoch in which the record was written. Each opening for writing and each checkpoint begins a new
     /// epoch.
     pub epoch: u32,
-    /// Number of records of the journal that were known to be durable when this record was written.
+    /// Number of records of the journal that were known to be durable when this record was written; 0 in the records of
+    /// a checkpoint.
     pub durable: u64,
     /// Number of the era in which the record was written. A barrier, which makes all earlier writes durable, ends an
-    /// era; so all writes of earlier eras were durable then.
+    /// era; so all writes of earlier eras were durable then. 0 if an earlier version of this program wrote the record.
     pub era: u64,
 }
 
@@ -212,8 +213,9 @@ impl Journal {
         })
     }
 
-    /// Begins a new epoch, durably. To be called once after [`Journal::replay`], before the first append. Records of
-    /// which a power cut left only one copy get their second copy again.
+    /// Begins a new epoch, and marks the image as not closed, both durably. To be called once after
+    /// [`Journal::replay`], before the first append. Records of which a power cut left only one copy get their second
+    /// copy again.
     ///
     /// # Errors
     /// The medium fails.
@@ -355,8 +357,8 @@ impl Journal {
         self.next >= self.before_checkpoint.max(self.checkpoint_records * 4).min(room)
     }
 
-    /// Writes `notes` as the records of the other journal, and makes that the valid one. `notes` must describe the same
-    /// map and faults as all records so far. Durable on return.
+    /// Writes `notes` as the records of the other journal, and makes that the valid one, in a new epoch. `notes` must
+    /// describe the same map and faults as all records so far. Durable on return.
     ///
     /// # Errors
     /// [`DeviceError::Refused`] if `notes` fill the whole journal, or the medium fails.

@@ -228,7 +228,8 @@ impl Layout {
         self.table as usize
     }
 
-    /// Returns the total number of chunks of all regions, with or without a slot.
+    /// Returns the total number of chunks of all regions (platters, flash, and the copies of both journals), whether or
+    /// not space in the image is allocated for them.
     pub fn chunks(&self) -> u64 {
         self.first_chunk[REGIONS]
     }

@@ -67,15 +67,16 @@ impl Use {
 pub struct Used {
     /// Purpose of the bytes.
     pub what: Use,
-    /// Offset of the first byte in the image.
+    /// Offset of the first byte of the range from the start of the image, in bytes.
     pub offset: u64,
-    /// Number of bytes.
+    /// Length of the range in bytes.
     pub bytes: u64,
 }
 
 impl<M: Media> Space<M> {
-    /// Calls `each` with every range of bytes of the image that is in use. Ranges do not overlap. Of the journals, only
-    /// the records of `journal`, the valid one, are in use.
+    /// Calls `each` with every range of bytes of the image that has a purpose of [`Use`], such as header, sector table
+    /// or contents. Ranges do not overlap, and are not sorted. Of the journals, only the records of `journal`, the
+    /// valid one, are reported. The file mark and the area of copies for torn sectors are left out.
     ///
     /// # Errors
     /// The medium fails.

@@ -103,8 +103,9 @@ impl fmt::Display for Flaw {
 }
 
 impl<M: Media> Space<M> {
-    /// Checks all metadata and the contents of all stored sectors, without writing. Calls `each` with every flaw, and
-    /// `progress` after each slot with the bytes checked so far and the total. `place` names the image in errors.
+    /// Checks the header, the state, the directory, the slots' metadata and the contents of all stored sectors, without
+    /// writing. Does not check the records of the journal. Calls `each` with every flaw, and `progress` after each slot
+    /// with the bytes of slots checked so far and their total. `place` names the image in errors.
     ///
     /// # Errors
     /// The medium fails.

@@ -234,8 +234,9 @@ impl<M: Media> Space<M> {
         self.media.sync().map_err(|cause| DeviceError::medium("syncing the image", cause))
     }
 
-    /// Changes the state of the image with `change`. All earlier writes are durable before the new state is written,
-    /// and the new state is durable on return.
+    /// Changes the state of the image with `change`, and increments the number of its era (the period between two
+    /// barriers). All earlier writes are durable before the new state is written, and the new state is durable on
+    /// return.
     ///
     /// # Errors
     /// The medium fails.

@@ -22,7 +22,8 @@ pub struct State {
     /// Number of times that the state was written. The two places of the state are used alternately: even generations
     /// lie in place 0, odd ones in place 1.
     pub generation: u64,
-    /// Number of the current era, which each barrier after a change increments: all writes of earlier eras are durable.
+    /// Number of the current era. Each barrier after a change, and each update of the state, increments the number. All
+    /// writes of earlier eras are durable.
     pub era: u64,
     /// Number of the valid journal: 0 or 1. The other one is unused until the next checkpoint.
     pub journal: u32,

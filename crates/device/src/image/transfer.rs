@@ -173,7 +173,8 @@ impl<M: Media> Space<M> {
     }
 
     /// Calls `each`, in ascending order, with the longest runs of sectors of `extent` in `region` that have the same
-    /// class. The contents are not read.
+    /// class. Sectors whose block of the sector table is damaged count as lost ([`Class::Spoilt`]). The contents are
+    /// not read.
     ///
     /// # Errors
     /// The medium fails.
@@ -210,7 +211,8 @@ impl<M: Media> Space<M> {
     }
 
     /// Fills `into`, whole sectors, with the sectors of `region` from `first` on, and compares them with their
-    /// checksums. Unreadable sectors are appended to `faults`, as runs in ascending order, and read as zeros.
+    /// checksums. Unreadable sectors are appended to `faults`, as runs in ascending order, and read as zeros. Sectors
+    /// never written also read as zeros; on the platters of a caveat disk they are unreadable.
     ///
     /// # Errors
     /// The medium fails. Unreadable sectors are not an error.
@@ -302,7 +304,8 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Writes sectors, and marks the sectors that the write destroys. The data is durable after the next barrier; a
+    /// Writes sectors, and marks the sectors that the write destroys; sectors never written are marked only with
+    /// [`Blank::remembers_zeros`](super::space::Blank::remembers_zeros). The data is durable after the next barrier; a
     /// power cut before may leave each sector old or new.
     ///
     /// # Errors

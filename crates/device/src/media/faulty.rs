@@ -104,10 +104,10 @@ impl<M: Media> Faulty<M> {
         self.planned.clear();
     }
 
-    /// Simulates a power cut. For each 512-byte sector of the pages written since the last flush, `survives` returns
-    /// whether the sector reached the disk; the others get their previous contents back. Its argument is the number of
-    /// the sector, counted from 0 at the start of the medium. Pages that a failed flush lost also get their previous
-    /// contents back.
+    /// Simulates a power cut. For each 512-byte sector of the pages written since the last flush, even a failed one,
+    /// `survives` returns whether the sector reached the disk; the others get their previous contents back. Its
+    /// argument is the number of the sector, counted from 0 at the start of the medium. Pages that a failed flush lost
+    /// also get their previous contents back.
     ///
     /// # Errors
     /// The wrapped medium fails.
@@ -154,14 +154,16 @@ impl<M: Media> Faulty<M> {
         if pages == Pages::Dropped { self.forget_cached() } else { Ok(()) }
     }
 
-    /// Returns this medium with `failure` planned in addition to earlier ones, at the operations that `when` selects.
+    /// Returns this medium with `failure` planned in addition to earlier ones, at the operations that `when` selects,
+    /// among the operations from now on that the failure can affect.
     pub fn with(mut self, failure: Failure, when: When) -> Faulty<M> {
         self.plan(failure, when);
         self
     }
 
-    /// Plans `failure` in addition to the failures planned before, at the operations that `when` selects, counted from
-    /// now. If several failures are due at one operation, the one planned first occurs.
+    /// Plans `failure` in addition to the failures planned before, at the operations that `when` selects. Operations
+    /// are counted from now, and only those that the failure can affect. If several failures are due at one operation,
+    /// the one planned first occurs.
     pub fn plan(&mut self, failure: Failure, when: When) {
         self.planned.push(Planned { failure, when, seen: 0 });
     }

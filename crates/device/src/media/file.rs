@@ -20,7 +20,8 @@ use super::host_file::HostFile;
 use super::new_file::NewFile;
 use crate::error::DeviceError;
 
-/// A medium in a file or block device, which stays locked while it is open.
+/// A medium in a file or block device of the host. An advisory lock is held while the medium is open, shared for
+/// reading and exclusive for writing, unless [`HostFile::unlock`] releases it earlier.
 #[derive(Debug)]
 pub struct FileMedium {
     file: File,

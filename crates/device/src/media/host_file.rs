@@ -159,7 +159,7 @@ impl HostFile {
     }
 
     /// Writes all of `bytes` at byte `offset` of the file. If the disk or the quota is full, releases the reserved
-    /// space and tries once more.
+    /// space and tries once more. Does not record the write; [`HostFile::note_write`] does.
     ///
     /// # Errors
     /// The write fails; a part of the bytes may have been written.
@@ -197,7 +197,8 @@ impl HostFile {
     /// attempts per second; a call in between returns the error without an attempt.
     ///
     /// # Errors
-    /// The disk is still full.
+    /// The disk is still full. If the reservation fails for another reason, returns `Ok`, and there is no reserve any
+    /// more.
     pub fn check_disk_space(&self) -> io::Result<()> {
         self.reserve.restore(&self.path)
     }

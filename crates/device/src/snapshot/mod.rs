@@ -64,7 +64,7 @@ pub struct Snapshot {
     pub bytes: u64,
     /// Method by which the snapshot was made.
     pub method: Method,
-    /// Real time for which writes to the image were suspended; zero if nothing was writing.
+    /// Real time for which writes to the image were suspended; zero if the image was not in use.
     pub pause: Duration,
     /// UUID of the drive, which the image and the snapshot share.
     pub uuid: Uuid,
@@ -117,8 +117,9 @@ impl Hold for AtRest {
     }
 }
 
-/// Callback for the progress of a snapshot. It receives the bytes copied so far and the expected total, which may grow,
-/// and returns whether to continue.
+/// Callback for the progress of a snapshot. It receives the bytes copied so far and the expected total, which may
+/// change, and returns whether to continue. The answer is ignored in the last step, while writes to the image are
+/// suspended.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
 
 /// Copies the image file `image` to the new file `copy`. A shared lock keeps other processes from writing to the image
@@ -142,7 +143,7 @@ pub fn of_file(image: &Path, copy: &Path, progress: Progress<'_>) -> Result<Snap
 /// image can be opened. Returns true for such a copy. Returns false, and changes nothing, for any other image.
 ///
 /// # Errors
-/// The file cannot be opened for writing, is in use, is not an image, or cannot be written.
+/// The file cannot be opened for writing, is in use, is not an image, has no readable state, or cannot be written.
 pub fn adopt(image: &Path) -> Result<bool, DeviceError> {
     let place = image.display().to_string();
     let mut media = FileMedium::open(image, Mode::Write, true)?;
@@ -159,8 +160,8 @@ pub fn adopt(image: &Path) -> Result<bool, DeviceError> {
 /// image; `hold` suspends these only for the last step. The snapshot is durable on return.
 ///
 /// # Errors
-/// The image cannot be read; `copy` exists or cannot be written; the disk is full; or `progress` returned false before
-/// the last step or at the end.
+/// The image cannot be read or has no valid header; `copy` exists or cannot be written; the disk is full; `hold` fails;
+/// or `progress` returned false before the last step or at the end.
 pub fn of_host_file(
     source: &HostFile,
     copy: &Path,

@@ -11,7 +11,9 @@ use crate::image::transfer::Class;
 use crate::media::Media;
 
 impl<M: Media> Store<M> {
-    /// Calls `each` with every range of bytes of the image that is in use, and its purpose.
+    /// Calls `each` with every range of bytes of the image that has a purpose of [`Use`](crate::image::regions::Use),
+    /// such as header, sector table or contents. Ranges do not overlap, and are not sorted. The unused journal, the
+    /// file mark and the area of copies for torn sectors are left out.
     ///
     /// # Errors
     /// The medium fails.

@@ -76,13 +76,14 @@ impl<M: Media> Store<M> {
         &self.header
     }
 
-    /// Returns the part of the image that holds contents and their tables.
+    /// Returns the storage of the image: its medium, its state, and the slots with contents, sector tables and
+    /// journals.
     pub fn space(&self) -> &Space<M> {
         &self.space
     }
 
-    /// Returns the part of the image that holds contents and their tables, for tests that cut the power and for
-    /// inspection.
+    /// Returns the storage of the image (its medium, its state, and the slots with contents, sector tables and
+    /// journals), for tests that cut the power and for inspection.
     pub fn space_mut(&mut self) -> &mut Space<M> {
         &mut self.space
     }
@@ -202,8 +203,8 @@ impl<M: Media> Store<M> {
         self.checkpoint(layer)
     }
 
-    /// Replaces the journal by a shorter one that describes the current map of `layer` and the faults of the drive. To
-    /// be called only between plans.
+    /// Replaces the journal by one with only the records that describe the current map of `layer` and the faults of the
+    /// drive, durably. To be called only between plans.
     ///
     /// # Errors
     /// The medium fails, or the map has more records than a journal can hold. A failure stops the store.

@@ -166,8 +166,11 @@ pub fn records(data: &[u8]) -> usize {
     taken
 }
 
-/// Writes a valid `header` over the start of `data`, opens the result as an image and reads some of its sectors. Errors
-/// are ignored: the test is that nothing panics.
+/// Writes a valid `header` over its places in `data`, opens the result as an image, and reads the first 64 physical
+/// sectors of the platters, or all if there are fewer. Errors are ignored: the test is that nothing panics.
+///
+/// # Panics
+/// If `header` is too long to be written, or a reader has a bug.
 pub fn image(header: &Header, data: &[u8]) {
     let mut media = Memory::with(data);
     header.write(&mut media).expect("a header that was written once fits");

@@ -73,14 +73,14 @@ pub struct Trial<'a> {
 /// Counts of a test run with power cuts.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
-    /// Number of writes and flushes of the medium. The power was cut after each, except after a flush without writes
-    /// before it.
+    /// Number of writes and flushes of the medium by operations, without those by openings. The power was cut after
+    /// each, except after a flush without writes before it.
     pub events: u64,
     /// Number of cut images (contents of the medium after a power cut) that were opened and compared, including those
     /// from a cut during the opening of another.
     pub images: u64,
     /// Number of cut images (contents of the medium after a power cut) in which not all of the writes since the last
-    /// flush survived.
+    /// flush survived. Images from a cut during an opening do not count.
     pub torn: u64,
     /// Number of power cuts during the opening of an image that an earlier power cut had left.
     pub openings_cut: u64,
@@ -103,7 +103,8 @@ impl std::ops::AddAssign for Tally {
     }
 }
 
-/// A test run in which a sector had an impossible value or could not be read after a power cut.
+/// A failed test run: a sector had an impossible value or could not be read after a power cut, the image could not be
+/// opened, a check found a fault, or an operation failed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("seed {seed}, deeds {deeds:?}, in deed {deed} after event {event}: {what}\n{trail}")]
 pub struct Loss {

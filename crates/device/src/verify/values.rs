@@ -6,8 +6,8 @@
 //! Invariants:
 //! 1. A sector is in `open` if and only if it has values that are not known to be durable.
 
-/// Version number that stands for a sector destroyed by the host's own writes, on a drive whose host manages this
-/// damage.
+/// Version number that stands for an unreadable sector of a drive whose host manages damage: destroyed by the host's
+/// own writes or, on a caveat disk, never written.
 pub const LOST: u64 = u64::MAX;
 
 /// The versions (numbered contents) that one sector may have after a power cut: the last durable one, and those written

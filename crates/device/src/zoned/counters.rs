@@ -6,7 +6,7 @@ pub struct ZoneCounters {
     /// Number of zones that a TRIM emptied because it covers them completely, since the drive was opened. Zones that
     /// were empty already do not count.
     pub zones_reset_by_trim: u64,
-    /// Number of TRIMs of which a part was ignored, since the drive was opened. The TRIM covers only part of a zone
-    /// with a write pointer, or a zone that is read-only or offline.
+    /// Number of TRIMs of which a part was ignored, since the drive was opened, because the TRIM covers only part of a
+    /// zone with a write pointer.
     pub trims_ignored: u64,
 }

@@ -40,7 +40,7 @@ use crate::error::DeviceError;
 pub struct ZonedMode {
     /// Size of a sector in bytes; the unit of all writes.
     pub sector_bytes: u32,
-    /// Distance between the starts of two zones, in sectors.
+    /// Distance between the starts of two adjacent zones, in sectors. The last zone may be shorter.
     pub zone_sectors: Sectors,
     /// Number of zones of the drive, including the conventional ones.
     pub zones: u32,
@@ -71,7 +71,7 @@ impl ZonedMode {
         Lba(u64::from(index) * self.zone_sectors.0)
     }
 
-    /// Returns the number of sectors from the start of the first zone to the end of the last.
+    /// Returns the number of zones times the zone size, in sectors. A last zone that is shorter counts in full.
     pub fn capacity(&self) -> Sectors {
         Sectors(u64::from(self.zones) * self.zone_sectors.0)
     }

@@ -35,7 +35,8 @@ pub struct Reopening<'a> {
 /// Counts of the operations in a trial.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
-    /// Number of sectors that the trial wrote successfully.
+    /// Number of sectors that the trial wrote successfully, by writes and appends. The preparation of the zones does
+    /// not count.
     pub written: u64,
     /// Number of operations of the trial that the drive refused, as it had to.
     pub refused: u64,
@@ -73,9 +74,9 @@ fn fill(sector: &mut [u8], lba: u64, stamp: u64) {
     }
 }
 
-/// Performs `steps` random operations on the first few zones of `device`, and compares the drive with a simple model.
-/// The previous contents of these zones are lost. `seed` selects the operations; without `reopening` the drive is never
-/// reopened.
+/// Performs `steps` random operations on the first zones of `device` (2 conventional and 7 others), and compares the
+/// drive with a simple model. The previous contents of these zones are lost. `seed` selects the operations; without
+/// `reopening` the drive is never reopened.
 ///
 /// # Errors
 /// A description of the first difference between the drive and the model, or of a failure to prepare the zones.

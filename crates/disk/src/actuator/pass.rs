@@ -34,7 +34,8 @@ pub struct Pass {
     pub piece: TrackPiece,
     /// The time at which the head has reached the track and settled.
     pub on_track: SimTime,
-    /// The time at which the first sector of the piece begins to pass.
+    /// The time at which the first sector of the piece begins to pass, after the head has settled. A transfer that may
+    /// begin with any sector may have begun before.
     pub begins: SimTime,
     /// The time at which all sectors of the piece have been transferred.
     pub ends: SimTime,

@@ -129,13 +129,14 @@ pub struct GeometryConfig {
     pub layout: LayoutName,
     /// Time of one rotation, in nanoseconds.
     pub rotation_ns: u32,
-    /// Angle by which each track starts later than the one before it in PBA order, as nanoseconds of rotation. In the
-    /// `cylinder` layout the angle applies only from the last track of a cylinder to the first of the next.
+    /// Angle by which each track starts later than the one before it in PBA order, as nanoseconds of rotation; 0 unless
+    /// given. In the `cylinder` layout the angle applies only from the last track of a cylinder to the first of the
+    /// next.
     #[serde(default)]
     pub track_skew_ns: u32,
     /// Angle by which a track starts later than the one before it in PBA order if that lies on another surface, as
-    /// nanoseconds of rotation. In layouts other than `cylinder` the angle is added to `track_skew_ns`; in `cylinder`
-    /// it applies within a cylinder only.
+    /// nanoseconds of rotation; 0 unless given. In layouts other than `cylinder` the angle is added to `track_skew_ns`;
+    /// in `cylinder` it applies within a cylinder only.
     #[serde(default)]
     pub head_skew_ns: u32,
     /// Recording zones from the outer to the inner diameter, listed one by one. If the list is empty, `tracks`,

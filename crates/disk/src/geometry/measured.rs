@@ -68,20 +68,21 @@ pub enum SpareScheme {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredZone {
-    /// Outermost cylinder of the zone, counted from 0 on the disk; 0 in the first zone.
+    /// Outermost cylinder of the zone, counted from 0 at the outer diameter of the disk; 0 in the first zone.
     pub first_cylinder: u32,
     /// Number of cylinders with user data. Further cylinders before the next zone hold none.
     pub cylinders: u32,
     /// Number of sectors for which a track has room, spares and defects included.
     pub track_sectors: u32,
-    /// Angle after the index mark at which the zone's first sector begins, in nanoseconds.
+    /// Angle after the index mark at which the zone's first sector begins, in nanoseconds of rotation; 0 unless given.
     #[serde(default)]
     pub start_ns: u32,
-    /// Angle by which a track starts later than the one before on its cylinder, in nanoseconds.
+    /// Angle by which a track starts later than the one before on its cylinder, in nanoseconds of rotation; 0 unless
+    /// given.
     #[serde(default)]
     pub track_skew_ns: u32,
     /// Angle by which the first track of a cylinder starts later than the last track of the cylinder before, in
-    /// nanoseconds.
+    /// nanoseconds of rotation; 0 unless given.
     #[serde(default)]
     pub cylinder_skew_ns: u32,
     /// Number of sectors at the front of the zone that the drive keeps for itself; they hold no user data.

@@ -112,7 +112,8 @@ pub struct RecordingZone {
     pub radial_start: u32,
     /// Number of tracks of the zone on each surface.
     pub tracks: u32,
-    /// Number of sectors of a track without defects and spares taken off; on an interlaced disk, of a bottom track.
+    /// Number of sectors for which a track has room, defects and spares included; on an interlaced disk, of a bottom
+    /// track.
     pub track_sectors: u32,
     /// Direction in which shingled tracks overlap: a write on a track destroys the next one in this direction. Only
     /// shingled recording uses this value. It is `Inward` in layouts other than `horizontal`.
@@ -551,8 +552,9 @@ impl Geometry {
         self.zone_of(radial_track).shingling
     }
 
-    /// Returns whether the track at `radial_track` lies in the conventional part of a `horizontal` layout, which is not
-    /// shingled. Always false in other layouts, even if the recording is conventional.
+    /// Returns whether the track at `radial_track`, which must be on the disk, lies in the conventional part of a
+    /// `horizontal` layout, which is not shingled. Always false in other layouts, even if the recording is
+    /// conventional.
     #[inline]
     pub fn is_conventional(&self, radial_track: u32) -> bool {
         self.zone_of(radial_track).conventional

@@ -53,8 +53,8 @@ pub enum SeekConfig {
 pub struct MechanicsConfig {
     /// The seek model: the time in which the arm moves, as a function of the distance in tracks, without settling.
     pub seek: SeekConfig,
-    /// Settling time in nanoseconds, added to every move of the arm or change of head before a read. The rotation model
-    /// `half` charges none within two tracks.
+    /// Settling time in nanoseconds, added to every move of the arm or change of head before a read; 0 unless given.
+    /// The rotation model `half` charges none within two tracks.
     #[serde(default)]
     pub settle_ns: u64,
     /// Settling time before a write, in nanoseconds; that before a read unless given.

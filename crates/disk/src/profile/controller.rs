@@ -115,7 +115,8 @@ pub struct Controller {
     pub write_miss_after_write_ns: u64,
     /// Time in nanoseconds to report a read as complete, after its last sector was sent to the host.
     pub read_complete_ns: u64,
-    /// Time in nanoseconds to report a write as complete.
+    /// Time in nanoseconds to report a write as complete, after its data have arrived over the bus (early report) or
+    /// are on the medium.
     pub write_complete_ns: u64,
     /// Time in nanoseconds to prepare data for the bus, each time the drive takes the bus.
     pub data_prepare_ns: u64,

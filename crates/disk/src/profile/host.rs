@@ -50,11 +50,11 @@ pub struct Host {
     /// Controller time of each command, in nanoseconds, counted from its entry: it overlaps with waiting in the queue.
     /// 100 µs unless given.
     pub overhead_ns: u64,
-    /// Time without requests after which background work of the translation layer may begin, in nanoseconds; a layer
-    /// may wait longer.
+    /// Time without requests after which background work of the translation layer may begin, in nanoseconds; 0 unless
+    /// given. A layer may wait longer.
     pub idle_threshold_ns: u64,
     /// Detailed model of the controller, in place of `overhead_ns`, write cache and look-ahead. It needs the `exact`
-    /// rotation model.
+    /// rotation model. `None` unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<Controller>,
 }

@@ -8,16 +8,17 @@ use crate::units::{Lba, Sectors};
 /// numbers on such a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CaveatDistances {
-    /// DNOR, the drive no overlap range: number of sectors directly after a written one that it never damages.
+    /// DNOR, the drive no overlap range: number of sectors directly after a written one that its write never damages.
     pub no_overlap: Sectors,
-    /// DID, the drive isolation distance: number of sectors after a written one within which all damage lies.
+    /// DID, the drive isolation distance: number of sectors directly after a written one among which all damage by its
+    /// write lies.
     pub isolation: Sectors,
 }
 
 impl CaveatDistances {
     /// Returns the sectors that a write of `written` destroys: from the later of `written.start` + 1 + DNOR
     /// (`no_overlap`) and `written.end` up to, not including, `written.end` + DID (`isolation`). The range may reach
-    /// past the end of the disk, and may be empty.
+    /// past the end of the disk, and may be empty. `written` must not be empty.
     pub fn destroyed_by(&self, written: &Range<Lba>) -> Range<Lba> {
         let start = (written.start + Sectors(1) + self.no_overlap).max(written.end);
         start..(written.end + self.isolation).max(start)

@@ -119,7 +119,7 @@ pub type Keys<'a> = Spanned<DeValue<'a>>;
 /// A kind of recording, as listed in the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// Value of `kind` in `[recording]`.
+    /// Name of the kind: the value of the key `kind` in the section `[recording]` of a profile.
     pub name: &'static str,
     /// One line about the sectors that a write destroys.
     pub summary: &'static str,

@@ -27,9 +27,9 @@ impl Data {
         }
     }
 
-    /// Writes `bytes` from block `block` on. Their length must be a multiple of 4 KiB. An array writes whole rows: it
-    /// adds blocks of zeros behind `bytes` up to the end of the last row. The write is durable only after
-    /// [`Data::flush`].
+    /// Writes `bytes` from block `block` on. Their length must be a multiple of 4 KiB. An array writes whole rows, of
+    /// one block on each drive of a stripe group: it adds blocks of zeros behind `bytes` up to the end of the last row.
+    /// The write is durable only after [`Data::flush`].
     ///
     /// # Errors
     /// The device or a drive of the array cannot write the blocks, or they exceed the device or their stripe group. On
@@ -44,8 +44,8 @@ impl Data {
     /// Makes completed writes durable, on the device or on all drives of the array.
     ///
     /// # Errors
-    /// The device fails to flush. On an array: a drive fails to flush, and more drives are now missing than there are
-    /// parity columns.
+    /// The device fails to flush. On an array: a drive fails to flush, and more drives are now missing than parity
+    /// covers.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
         match self {
             Data::Drive(device) => device.flush().await,

@@ -11,9 +11,9 @@ use super::{Array, GroupLayout, ZoneOf};
 use crate::device::Device;
 
 impl Array {
-    /// Closes to appends every partly written stripe group that has a zone without a write pointer, and returns number
-    /// and rows of each. Groups without rows, full groups and groups that are closed already are left out. The caller
-    /// records the rows in the metadata, for the next mount.
+    /// Closes to appends every partly written stripe group that has a zone without a write pointer. Returns the number
+    /// of each, and the number of its written rows (one block of each zone). Groups without rows, full groups and
+    /// groups that are closed already are left out. The caller records the rows in the metadata, for the next mount.
     pub fn seal_unreported(&self) -> Vec<(u32, u32)> {
         let rows_max = self.0.shape.rows();
         let drives = self.0.drives.borrow();
@@ -28,8 +28,8 @@ impl Array {
         rows
     }
 
-    /// Permits appends to the stripe groups whose numbers of rows came from the metadata. The caller has durably
-    /// deleted these numbers from the metadata before.
+    /// Permits appends to the stripe groups whose numbers of written rows are known only from the metadata, not from
+    /// write pointers. The caller has durably deleted these numbers from the metadata before.
     pub fn trust_no_more(&self) {
         self.0.groups.borrow_mut().values_mut().for_each(|group| group.is_trusted = false);
     }

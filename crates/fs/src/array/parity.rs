@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 /// bytes of all rows, one block after the other. Unreadable columns are absent.
 pub type Columns = BTreeMap<usize, Vec<u8>>;
 
-/// Returns `parity` parity columns, computed from the data columns `data`. All data columns have one length, a multiple
-/// of 64 bytes, and the parity columns have the same length.
+/// Returns `parity` parity columns, computed from the data columns `data`. A column is the bytes of a run of rows on
+/// one drive. All data columns have one length, a multiple of 64 bytes, and the parity columns have the same length.
 ///
 /// # Panics
 /// There is more than one parity column and more than one data column, and the lengths differ or are no multiple of 64.
@@ -41,8 +41,9 @@ fn xor<'a>(mut columns: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     sum
 }
 
-/// Returns all `width` data columns of a run of rows that has `parity` parity columns. Columns that are absent in
-/// `there` are reconstructed from the others. Returns `None` if `there` has fewer than `width` columns.
+/// Returns all `width` data columns of a run of rows that has `parity` parity columns. A column is the blocks of the
+/// rows on one drive. Columns that are absent in `there` are reconstructed from the others. Returns `None` if `there`
+/// has fewer than `width` columns.
 pub fn data_from(width: usize, parity: usize, there: &Columns) -> Option<Vec<Vec<u8>>> {
     if there.len() < width {
         return None;
@@ -68,9 +69,10 @@ pub fn data_from(width: usize, parity: usize, there: &Columns) -> Option<Vec<Vec
     (0..width).map(|column| there.get(&column).or_else(|| lost.get(&column)).cloned()).collect()
 }
 
-/// Returns column `wanted` of a run of rows that has `width` data columns and `parity` parity columns. A data column
-/// that is in `there` is returned as it is, any other column is computed from `there`. Returns `None` if `there` has
-/// fewer than `width` columns, or if `wanted` is not below `width` + `parity`.
+/// Returns column `wanted`, counted from 0, of a run of rows that has `width` data columns, then `parity` parity
+/// columns. A column is the blocks of the rows on one drive. A data column that is in `there` is returned as it is, any
+/// other column is computed from `there`. Returns `None` if `there` has fewer than `width` columns, or if `wanted` is
+/// not below `width` + `parity`.
 pub fn column_from(width: usize, parity: usize, there: &Columns, wanted: usize) -> Option<Vec<u8>> {
     let data = data_from(width, parity, there)?;
     if wanted < width {

@@ -8,7 +8,8 @@ use super::{Array, Belongs, Part, drive_of};
 use crate::device::{BLOCK_BYTES, Device, DeviceFault};
 use crate::format::change::{GroupLayout, ZoneOf};
 
-/// Move of one column of a stripe group from its drive to another drive, in progress.
+/// Move of one column of a stripe group, in progress: the blocks of one of its zones are written to a zone of another
+/// drive.
 pub struct Moving {
     group: u32,
     column: usize,

@@ -330,8 +330,9 @@ impl Array {
         None
     }
 
-    /// Returns how many rows of stripe group `group`, from row 0 on, can be read: each of these rows is in at least as
-    /// many readable zones as the group has data columns. Returns 0 if there is no such group.
+    /// Returns how many rows (one block of each zone) of stripe group `group`, from row 0 on, can be read: each of
+    /// these rows is in at least as many readable zones as the group has data columns. Returns 0 if there is no such
+    /// group.
     pub fn rows_readable(&self, group: u32) -> u64 {
         let Some(layout) = self.layout(group) else { return 0 };
         let drives = self.0.drives.borrow();

@@ -17,11 +17,13 @@ pub struct ZoneHeader {
     pub file_system: Uuid,
     /// Number of the stripe group that the zone belongs to.
     pub group: u32,
-    /// Column of this zone in the group, counted from 0: data columns first, then parity columns.
+    /// Index of this zone among the zones of its stripe group, counted from 0: zones with data first, then zones with
+    /// parity.
     pub column: u8,
-    /// Zones of all columns of the group when the header was written, this zone included.
+    /// Layout of the stripe group when the header was written: zones of all columns, this zone included, number of data
+    /// columns, and sequence number of the group.
     pub layout: GroupLayout,
-    /// UUIDs of the drives of the columns, in the order of the columns.
+    /// UUIDs of the drives with the zones of the stripe group, in the order of the zones.
     pub drives: Vec<Uuid>,
     /// Numbers in the array of the drives that had been replaced when this header was written. They identify a replaced
     /// drive that is attached again after the metadata were lost. The list is empty in headers of earlier versions.

@@ -14,28 +14,31 @@ pub struct Bounds {
     /// appends. 16 MiB by default.
     pub behind_bytes: u64,
     /// Maximum number of blocks of 4 KiB that stay in memory after they were written, so that changes of parts of them
-    /// need no read. They are blocks of all files together.
+    /// need no read. They are blocks of all files together. 65,536 by default.
     pub written_blocks: usize,
     /// Maximum number of pages of the table of checksums in memory. A page has 4 KiB and the checksums of 1,020 blocks.
+    /// 16,384 by default.
     pub checksum_pages: usize,
     /// Maximum number of data blocks of 4 KiB that one command reads or writes, 256 by default. On an array, the
     /// maximum of writes is rounded up to whole rows.
     pub piece_blocks: u64,
     /// Maximum number of commands in flight on the device for one read, or for one append, of a file. With only one,
-    /// the disk would lose a rotation between commands.
+    /// the disk would lose a rotation between commands. 4 by default.
     pub pieces: usize,
     /// Maximum number of appends of one file to stripe groups in flight, each with up to `pieces` commands. Only store
-    /// `log` has more than one.
+    /// `log` has more than one. 4 by default.
     pub appends: usize,
-    /// Number of bytes of records waiting in memory at which they are committed to the log, although no task asked for
-    /// it.
+    /// Number of bytes of metadata records waiting in memory at which they are committed to the log, although no task
+    /// asked for it. 1 MiB by default.
     pub pending_bytes: usize,
-    /// Interval in nanoseconds at which files with changes older than `dirty_ns` are written back, and all records are
-    /// committed to the log.
+    /// Interval in nanoseconds at which files with changes older than `dirty_ns` are written back, and all metadata
+    /// records are committed to the log. 5 seconds by default.
     pub commit_ns: u64,
     /// Age in nanoseconds of the first unwritten change of a file at which the file is written back without a request.
+    /// 30 seconds by default.
     pub dirty_ns: u64,
     /// Maximum time in nanoseconds for which a write without space waits until open files without a name are closed.
+    /// 0.2 seconds by default.
     pub closing_ns: u64,
     /// Percentage of the blocks of the log in use, 0 to 100, from which on a checkpoint is taken; 40 by default. A
     /// checkpoint is also taken when no more than a quarter of the log is free.
@@ -47,13 +50,14 @@ pub struct Bounds {
     /// merged writes.
     pub queue: QueueLimits,
     /// Maximum number of files that are taken from the queue for promotion to the hot zone at a time. Their copies are
-    /// made durable together. 0 counts as 1.
+    /// made durable together. 16 by default; 0 counts as 1.
     pub hot_batch: usize,
-    /// Maximum size in bytes of the checksums or extents in one record of a copy in the hot zone. A record may always
-    /// hold one of them. The size of a frame of the log is another limit.
+    /// Maximum size in bytes of the checksums or extents in one record of a copy in the hot zone, 64 KiB by default. A
+    /// record may always hold one of them. The size of a frame of the log, a group of records written at once, is
+    /// another limit.
     pub hot_record_bytes: u64,
-    /// Maximum size in bytes of the extents in one record of a file. A record may always hold one extent. The size of a
-    /// frame of the log is another limit.
+    /// Maximum size in bytes of the extents in one record of a file, 64 KiB by default. A record may always hold one
+    /// extent. The size of a frame of the log, a group of records written at once, is another limit.
     pub extent_record_bytes: u64,
 }
 
@@ -84,7 +88,8 @@ impl Default for Bounds {
 
 impl Bounds {
     /// Returns the smallest limits with which the file system works, for tests: it evicts, writes and takes checkpoints
-    /// all the time. `commit_ns`, `dirty_ns` and the other limits of the hot zone keep their defaults.
+    /// all the time. `commit_ns`, `dirty_ns`, and the limits of the hot zone other than the number of files, keep their
+    /// defaults.
     pub fn smallest() -> Bounds {
         Bounds {
             cache_bytes: 4096,

@@ -20,7 +20,8 @@ impl Fs {
     }
 
     /// Returns whether the file system uses `device` as a drive of an array, as a spare, or for a current or outdated
-    /// copy of the metadata.
+    /// copy of the metadata. Failed and replaced drives of the array count, too. A single data drive counts only if it
+    /// has the metadata.
     pub fn uses(&self, device: &Device) -> bool {
         let core = &self.0;
         let is_drive = core.data.array().is_some_and(|array| array.uses(device));
@@ -51,7 +52,8 @@ impl Fs {
     }
 
     /// Returns the stored extents of file `inode`, in the order of the file's blocks. Data that are only in memory have
-    /// none. A `start` behind the last data block is a block of the hot zone.
+    /// none. A `start` is a block of the data device; behind the last one it is a block of the hot zone, for a file
+    /// stored only there.
     ///
     /// # Errors
     /// [`FsError::Stale`] if the file does not exist.

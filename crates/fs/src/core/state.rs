@@ -20,8 +20,8 @@ const FILE_BYTES: u64 = NODE_BYTES + 66;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
     /// Number of times since the mount that data of a file were written back to the data device. A file counts again at
-    /// each write-back, and for each part of a write-back that has a record of its own. Writes to the hot zone do not
-    /// count.
+    /// each write-back, and for each part of a write-back that has a log record of its own. Writes to the hot zone do
+    /// not count.
     pub files_written: u64,
     /// Number of checkpoints of the metadata completed since the mount.
     pub checkpoints: u64,
@@ -84,7 +84,8 @@ pub struct Status {
     pub store: String,
     /// Whether the file system is mounted read-only.
     pub is_read_only: bool,
-    /// Numbers of live, free and dead blocks of the store of file data, in blocks of 4 KiB.
+    /// Space of the store of file data, in blocks of 4 KiB: live, free and dead blocks, and blocks allocated and freed
+    /// since the mount.
     pub usage: Usage,
     /// Number of files of all types, directories included.
     pub files: u64,
@@ -93,7 +94,8 @@ pub struct Status {
     pub log: (u64, u64),
     /// Upper bounds in bytes: of the size that a checkpoint would have now, and of the size that a checkpoint can have.
     pub checkpoint: (u64, u64),
-    /// Bytes of changed blocks of files in memory that are not written to a device yet.
+    /// Bytes of changed blocks of files in memory that are not written back yet. Early writes may have put some of them
+    /// on the device already.
     pub staged_bytes: u64,
     /// Reason why writes wait for space on the host's disk, or otherwise the error of the last [`Fs::sync`]. `None` if
     /// neither applies.
@@ -107,8 +109,8 @@ pub struct Status {
     pub array: ArrayCounters,
     /// Numbers of the drives of the array that are absent or have failed, counted from 0.
     pub missing: Vec<u8>,
-    /// Number of the drive that is being replaced now, counted from 0, and the progress. `None` if no replacement is in
-    /// progress.
+    /// Number of the drive that is being replaced now, counted from 0, and the numbers of stripe groups and blocks
+    /// done. `None` if no replacement is in progress.
     pub replacing: Option<(u8, Replaced)>,
     /// Device names of the spares that are present and wait for a drive of the array to fail.
     pub spares: Vec<String>,
@@ -119,11 +121,11 @@ pub struct Status {
     /// Copies of the metadata: number counted from 0, device name and state of each, including lost and replaced ones.
     pub copies: Vec<(usize, String, State)>,
     /// Number of metadata blocks of 4 KiB that were to be overwritten with a better version from another copy, since
-    /// the mount. If one block of a frame or chunk is damaged, all of its blocks count
-    /// ([`crate::journal::mirror::Mirror::mended_blocks`]).
+    /// the mount. If one block of a frame of the log or of a chunk of a checkpoint is damaged, all blocks of the frame
+    /// or chunk count ([`crate::journal::mirror::Mirror::mended_blocks`]).
     pub mended_blocks: u64,
-    /// Number of written blocks of 4 KiB, and number of those that files use, of each zone of the store; in store
-    /// `log`, of each stripe group that exists. Empty for a store without zones.
+    /// Number of written blocks of 4 KiB, and number of those that files use, of each zone of the store, in their
+    /// order; in store `log`, of each stripe group that exists. Empty for a store without zones.
     pub zones: Vec<(u64, u64)>,
     /// Number of stripe groups that could be opened in the free zones of an array; they are not in `zones`. 0 for other
     /// stores.

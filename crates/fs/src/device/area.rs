@@ -13,7 +13,8 @@ const PIECE_BLOCKS: u64 = 256;
 /// Operations in flight at a time. With a single one a disk would lose a rotation between two operations.
 const PIECES: usize = 32;
 
-/// Area of a device whose blocks of 4 KiB are numbered from 0, without the unused blocks between islands.
+/// Area of a device: a run of blocks, or islands, that is, runs of blocks that are separated by unused ones. Its blocks
+/// of 4 KiB are numbered from 0 without the unused ones.
 #[derive(Clone)]
 pub struct Area {
     device: Device,
@@ -52,6 +53,9 @@ impl Place {
 
     /// Returns the first block of the device after the place. The unused blocks of the last island belong to the place,
     /// and the last island is counted in full even if only a part of it is used.
+    ///
+    /// # Panics
+    /// `gap` is not 0 and `island` is 0.
     pub fn end(&self) -> u64 {
         if self.gap == 0 {
             return self.first + self.blocks;
@@ -61,6 +65,9 @@ impl Place {
 
     /// Returns the first block of the device after the place, with the unused blocks of the last island, or `None` if
     /// the computation overflows. For a place that was read from a device and not checked yet.
+    ///
+    /// # Panics
+    /// `gap` is not 0 and `island` is 0.
     pub fn checked_end(&self) -> Option<u64> {
         if self.gap == 0 {
             return self.first.checked_add(self.blocks);
@@ -108,7 +115,7 @@ impl Area {
 
     /// Returns the first block at or after `block` that may hold bytes other than zeros. Both are counted from 0 within
     /// the area. The result may be behind the area if the rest of the area holds only zeros. In an area of islands
-    /// nothing is known, and the result is `block`.
+    /// (runs separated by unused blocks), and on a device that does not know its zeros, the result is `block`.
     pub fn next_data(&self, block: u64) -> u64 {
         match self.place.gap {
             0 => self.device.next_data(self.place.first + block) - self.place.first,

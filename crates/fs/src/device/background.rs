@@ -40,8 +40,8 @@ struct Done {
     answers: Vec<(u64, Outcome)>,
 }
 
-/// Backend that performs large operations and flushes in a thread of its own, and small operations in the caller's
-/// thread.
+/// Backend that performs flushes, and reads and writes of at least 256 KiB, in a thread of its own, and other
+/// operations in the caller's thread. If no thread can be started, the caller's thread performs all.
 pub struct Background {
     /// The backend; none while the thread owns it.
     here: Option<Boxed>,

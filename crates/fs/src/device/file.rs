@@ -23,7 +23,8 @@ const HOLE_BLOCKS: usize = 16;
 /// Space reserved on the host's disk for writes that are in flight when the disk becomes full: a queue of 32 MiB.
 const BEGUN_BYTES: u64 = 32 << 20;
 
-/// Backend on a regular file or a block device of the host, with the answers that were not delivered yet.
+/// Backend on a regular file or a block device of the host, with the answers that were not delivered yet. A write of
+/// zeros of at least 64 KiB becomes a hole if the host can make one. After a failed flush only reads succeed.
 pub struct FileBackend {
     file: File,
     place: String,
@@ -39,7 +40,8 @@ pub struct FileBackend {
 impl FileBackend {
     /// Opens the file or block device at `path` and locks it: exclusively for writing, shared for reading. A block
     /// device that is open here for writing is claimed exclusively, so it cannot be mounted meanwhile. Bytes at the end
-    /// that are less than a block of 4 KiB are not used.
+    /// that are less than a block of 4 KiB are not used. For writing, up to 32 MiB are reserved on the disk of a
+    /// regular file, for writes in flight when the disk becomes full.
     ///
     /// # Errors
     /// The file cannot be opened, or another process uses it, or its length cannot be found.

@@ -123,7 +123,8 @@ pub enum Operation {
         /// Number of blocks to read.
         blocks: u64,
     },
-    /// Writes consecutive whole blocks. The write is durable after the next [`Operation::Flush`].
+    /// Writes consecutive whole blocks. The write is durable after the next [`Operation::Flush`] that is submitted
+    /// after the answer of the write.
     Write {
         /// First block to write, counted from the start of the device.
         block: u64,
@@ -233,7 +234,8 @@ pub trait Backend {
 const SPACE_CHECK_NS: u64 = 100_000_000;
 
 /// Counts of the operations that tasks requested from a device since it was opened. An operation counts when it is
-/// requested, even if it fails later. Finishes and reports of zones do not count.
+/// requested, even if it fails later. Requests of blocks behind the end of the device, and finishes and reports of
+/// zones, do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
     /// Number of reads that tasks requested since the device was opened, failed ones included.
@@ -375,7 +377,7 @@ impl Device {
     }
 
     /// Returns the first block at or after `block` that may hold bytes other than zeros, or the number of blocks of the
-    /// device if there is none.
+    /// device if there is none. A device that does not know its zeros returns `block`; most do not.
     pub fn next_data(&self, block: u64) -> u64 {
         self.0.backend.borrow_mut().next_data(block)
     }
@@ -407,8 +409,8 @@ impl Device {
         self.0.blocked_since_ns.get().is_some()
     }
 
-    /// Makes writes fail at once, instead of waiting, while the host's disk is full. The space reserved on that disk
-    /// for this device is given up. Does nothing if the device is not stored in a file of the host.
+    /// Makes writes fail, instead of waiting, while the host's disk is full. The space reserved on that disk for this
+    /// device is given up for good. Does nothing if the device is not stored in a file of the host.
     pub fn fail_on_full_disk(&self) {
         if let Some(file) = &self.0.host_file {
             file.drop_reserve();

@@ -175,8 +175,8 @@ impl Contents {
         self.blocks.insert(block, Content::Bytes(bytes.into()));
     }
 
-    /// Puts zone `zone` into the failed condition `condition`: read-only or offline. Writes, resets and finishes of the
-    /// zone fail from then on, and if it is offline, reads too.
+    /// Puts sequential zone `zone`, counted from 0, into the failed condition `condition`: read-only or offline.
+    /// Writes, resets and finishes of the zone fail from then on, and if it is offline, reads too.
     pub fn fail_zone(&mut self, zone: u32, condition: ZoneCondition) {
         self.failed.insert(zone, condition);
     }

@@ -26,7 +26,7 @@ use std::ops::Range;
 
 use super::{BLOCK_BYTES, Kind, Operation};
 
-/// Limits of the queue of a device.
+/// Limits of the queue of a device: operations at the device, waiting time of writes, and size of merged writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueLimits {
     /// Largest number of operations at the device at a time; 0 counts as 1.
@@ -141,9 +141,10 @@ impl Queue {
         self.waiting.iter().any(Waiting::is_write)
     }
 
-    /// Takes the next operation for the device from the waiting ones, and returns it with its number. A read goes
-    /// first, unless another operation is overdue at the time `now_ns`. A write may contain later writes that continue
-    /// where it ends. Returns `None` if the device has as many operations as allowed, or if no operation may go now.
+    /// Takes the next operation for the device from the waiting ones, and returns it with its number. The oldest read
+    /// goes first, unless another operation is overdue at the time `now_ns`, or an operation before the read is a reset
+    /// or touches its blocks. A write may contain later writes that continue where it ends. Returns `None` if the
+    /// device has as many operations as allowed, or if no operation may go now.
     ///
     /// `has_space` says whether the host's disk has free space. Without space, writes wait, and so do the operations
     /// other than reads that arrived after them.

@@ -17,7 +17,7 @@ use crate::executor::Cause;
 
 const CAUSES: usize = Cause::ALL.len();
 
-/// Device time and blocks used for one cause, or for all causes together.
+/// Device time used, and blocks requested to read and write, for one cause of operations or for all causes together.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Spent {
     /// Time in nanoseconds for which the device was busy with operations of the cause. Each moment counts for one
@@ -47,7 +47,7 @@ impl Spent {
     }
 }
 
-/// Device time and blocks used, for each [`Cause`] of an operation.
+/// Device time used, and blocks requested to read and write, for each [`Cause`] of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ByCause([Spent; CAUSES]);
 

@@ -17,7 +17,8 @@ use super::Executor;
 /// Purpose of a piece of work, to which its device time and blocks are charged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Cause {
-    /// Reads and writes of files, including the records among their data and the padding of rows. The default.
+    /// Reads and writes of files, including the records that are written among their data for recovery, and the blocks
+    /// of zeros that fill the last row of a stripe group. The default.
     #[default]
     Data,
     /// Writes of parity of file data.
@@ -51,13 +52,14 @@ impl Cause {
 }
 
 impl Executor {
-    /// Returns the cause of the task that is polled just now; [`Cause::Data`] outside of tasks.
+    /// Returns the cause of the task that is polled just now, the purpose to which its device time is charged;
+    /// [`Cause::Data`] outside of tasks.
     pub fn cause(&self) -> Cause {
         self.0.cause.get()
     }
 
-    /// Performs `work` with the cause `cause`. If the calling task has a cause other than [`Cause::Data`] already,
-    /// `work` keeps that one.
+    /// Performs `work` with the cause `cause`, the purpose to which its device time is charged. If the calling task has
+    /// a cause other than [`Cause::Data`] already, `work` keeps that one.
     pub async fn for_cause<T>(&self, cause: Cause, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         std::future::poll_fn(|context| {

@@ -133,8 +133,8 @@ impl Executor {
         self.0.now_ns.get()
     }
 
-    /// Starts a task. The task is first polled when the executor runs next, and runs even if its handle is dropped. It
-    /// has the cause of the task that starts it.
+    /// Starts a task. The task is first polled when the executor runs next, and runs even if its handle is dropped. Its
+    /// device time is charged to the cause (purpose) of the task that starts it.
     pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> JoinHandle<T> {
         match self.cause() {
             Cause::Data => self.0.tasks.spawn(task),
@@ -192,7 +192,7 @@ impl Executor {
     }
 
     /// Wakes the tasks that wait in [`Executor::next_blocked`]. A source calls this when its writes begin to wait for
-    /// space on the host's disk.
+    /// space on the host's disk, and repeatedly while they wait.
     pub fn notify_blocked(&self) {
         self.0.blocked_signal.give();
     }
@@ -260,8 +260,8 @@ impl Executor {
     }
 
     /// Runs the executor until `task` is done, and returns the result of `task`. Returns `None` if `task` is not done
-    /// after `polls` polls of all tasks together. A test finds so tasks that wake each other forever, without the
-    /// passing of time.
+    /// after `polls` polls of all tasks together; the tasks that are ready then are still polled. A test finds so tasks
+    /// that wake each other forever, without the passing of time.
     ///
     /// # Errors
     /// [`Stalled`] if `task` is not done and no task can ever continue.
@@ -282,7 +282,8 @@ impl Executor {
     }
 
     /// Performs one step without waiting: polls the tasks that are ready. If there are none, reads the wall clock and
-    /// delivers the timers and events that are due. Returns false if no task was ready and none became ready.
+    /// delivers the timers and events that are due. Virtual time does not advance. Returns false if no task was ready
+    /// and none became ready.
     pub fn tick(&self) -> bool {
         if self.0.tasks.poll_ready() {
             return true;
@@ -412,7 +413,7 @@ impl<'a, T> BoundedOrdered<'a, T> {
     }
 
     /// Starts `future` and polls all futures in the set. Returns the result of the oldest future if it is done, else
-    /// `None`. If the set is full, waits for the oldest future. The oldest may be `future` itself.
+    /// `None`. If the set is full with `future`, waits for the oldest future, which may be `future` itself.
     pub async fn begin(&mut self, future: impl Future<Output = T> + 'a) -> Option<T> {
         self.under_way.push_back((Box::pin(future), None));
         self.begun += 1;

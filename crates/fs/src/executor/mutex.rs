@@ -29,7 +29,8 @@ struct Turn {
 pub struct Mutex(Rc<LockState>);
 
 impl Mutex {
-    /// Returns a future that waits for the lock and returns its guard. Its first poll enters the queue of waiters.
+    /// Returns a future that waits for the lock and returns its guard. Its first poll takes the lock if it is free, and
+    /// otherwise enters the queue of waiters.
     pub fn enter(&self) -> Entering {
         Entering { lock: self.0.clone(), turn: None }
     }

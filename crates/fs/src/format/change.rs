@@ -7,14 +7,14 @@
 //! A *record* holds the changes of one operation, and their time. After a power cut a record is found whole or not at
 //! all. The encoding is in `change_coding`.
 
-/// Number of an inode. No file has number 0.
+/// Number of an inode. The root directory has number 1, and no file has number 0.
 pub type Inode = u32;
 
 /// Exclusive upper bound of the generations of inodes, which have 32 bits.
 pub const GENERATIONS_END: u64 = 1 << 32;
 
-/// Attributes of a file, as `stat` reports them: type and permissions, owner, group, links, size and times; also its
-/// generation and, for a directory, its parent. Extended attributes, names and contents are not included.
+/// Attributes of a file, as the metadata record them: type and permissions, owner, group, links, size and times; also
+/// its generation and, for a directory, its parent. Extended attributes, names and contents are not included.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Attributes {
     /// File type and permissions, in the encoding of `st_mode`.
@@ -24,19 +24,22 @@ pub struct Attributes {
     /// ID of the group that owns the file.
     pub gid: u32,
     /// Number of hard links. A file has one for each of its names. A directory has 2, plus the number of its
-    /// subdirectories.
+    /// subdirectories. It is 0 for a file without a name, which exists only as long as it is open.
     pub links: u32,
     /// Generation: distinguishes files that had the same inode number one after the other.
     pub generation: u32,
     /// Device number of a device node (`st_rdev`); 0 for other files.
     pub rdev: u32,
-    /// Inode of the parent of a directory; 0 for other files.
+    /// Inode of the parent of a directory; the root directory is its own parent. 0 for other files.
     pub parent: Inode,
-    /// Size of the file in bytes. For a symbolic link, the length of its target.
+    /// Size of a regular file in bytes. In the metadata it is 0 for directories and symbolic links; `Fs::attr` reports
+    /// 32 bytes for each name of a directory, and the length of a link's target.
     pub size: u64,
-    /// Time of the last read, in nanoseconds since 1970.
+    /// Access time (`st_atime`), in nanoseconds since 1970: the time of creation, or the time that was set last. Reads
+    /// do not change it.
     pub accessed_ns: i64,
-    /// Time of the last change of the contents, in nanoseconds since 1970.
+    /// Time of the last change of the contents (`st_mtime`), in nanoseconds since 1970; for a directory, of its names.
+    /// It can be set to any value.
     pub modified_ns: i64,
     /// Time of the last change of contents or attributes (`st_ctime`), in nanoseconds since 1970.
     pub changed_ns: i64,
@@ -49,8 +52,8 @@ pub struct Extent {
     pub at: u32,
     /// Number of blocks of 4 KiB of the extent.
     pub blocks: u32,
-    /// First block of the extent on the data device, counted from its start. In [`Change::Hot`] it is counted from the
-    /// start of the hot zone.
+    /// First block of the extent on the data device, counted from its start, or in the block numbers of the array. In
+    /// [`Change::Hot`] it is counted from the start of the hot zone.
     pub start: u64,
 }
 

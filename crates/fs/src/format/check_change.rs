@@ -12,7 +12,8 @@ use crate::device::BLOCK_BYTES;
 /// Maximum size of a file in bytes: 2³² − 1 blocks of 4 KiB, since its blocks are counted in 32 bits.
 pub const SIZE_MAX: u64 = (u32::MAX as u64) * BLOCK_BYTES as u64;
 
-/// Checks the numbers of a change as far as no other state is needed: names, inode numbers, extents, generations.
+/// Checks the numbers of a change as far as no other state is needed: names, inode numbers, extents, generations. The
+/// zones of a stripe group are not checked here, but by [`check_group`].
 ///
 /// # Errors
 /// The first wrong value that was found. The error names it.

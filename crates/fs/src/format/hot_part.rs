@@ -11,8 +11,8 @@ pub const PART_FIRST: u64 = STAMP_BLOCK + 1;
 /// Divisor of the blocks of a drive: it gives at most half of them.
 const SHARE: u64 = 2;
 
-/// Part of the hot zone, the space for copies of often read files, on one drive of an array, as it was laid out when
-/// the file system was made.
+/// Part of the hot zone, the space for often read files, on one drive of an array, as it was laid out when the file
+/// system was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HotPart {
     /// Number of the drive in the array, counted from 0.
@@ -30,8 +30,8 @@ impl HotPart {
 }
 
 /// Returns the largest number of blocks of 4 KiB for files that a part of the hot zone can have on a drive of
-/// `geometry`. The part takes at most half of the drive, and on a zoned drive only conventional zones. The result is 0
-/// for a caveat disk.
+/// `geometry`. The part takes at most half of the drive, and on a zoned drive only conventional zones. The first three
+/// blocks are not for files. The result is 0 for a caveat disk.
 pub fn room_on(geometry: &Geometry) -> u64 {
     let anywhere = match geometry.kind {
         Kind::Plain => geometry.blocks,

@@ -28,9 +28,9 @@ pub struct HotStamp {
     pub drive: Uuid,
     /// Number of the part of the hot zone, counted from 0.
     pub part: u8,
-    /// Generation of the part: a number that grows with each mount for writing.
+    /// Generation of the part: a number that grows at least with each mount for writing that uses the part.
     pub generation: u64,
-    /// Earlier generation whose contents the part still holds; 0 if there is none.
+    /// Earlier generation whose contents the part still held when this generation began; 0 if there is none.
     pub continues: u64,
 }
 

@@ -42,14 +42,16 @@ const NO_RANGES: u8 = u8::MAX;
 /// Number of runs that stands for one run from the start to the end of the file.
 const ONE_RANGE: u8 = u8::MAX - 1;
 
-/// Record of a file: its attributes and its name at the time when blocks of the file were written.
+/// Record of a file, stored behind blocks of the file: its attributes, one of its names, and its blocks at the time
+/// when those blocks were written or copied. Extended attributes are not included.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct FileRecord {
     /// Inode number of the file.
     pub inode: Inode,
     /// Generation: distinguishes files that had the same inode number one after the other.
     pub generation: u32,
-    /// Sequence of the write. Of two records of a file, the one with the larger sequence is newer.
+    /// Sequence of the record: a number that grows with each write of any file. Of two records of a file, the one with
+    /// the larger sequence is newer.
     pub sequence: u64,
     /// Inode of the directory in which the file has its name; 0 if the record gives no name.
     pub parent: Inode,
@@ -65,11 +67,11 @@ pub struct FileRecord {
     pub size: u64,
     /// Time of the last change of the contents, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// Whether all blocks of the file were written with this sequence. If so, blocks with older sequences do not belong
-    /// to the file.
+    /// Whether blocks with older sequences do not belong to the file any more. This is so if the write contains all
+    /// blocks of the file, or if some of the others are only in the hot zone.
     pub is_whole: bool,
-    /// Runs of blocks of 4 KiB of the file, without its holes: first block within the file and number of blocks of
-    /// each. `None` if there are more than [`RANGES_MAX`] (16) runs.
+    /// Runs of blocks of 4 KiB of the whole file, without its holes, in ascending order: first block within the file
+    /// and number of blocks of each. `None` if there are more than [`RANGES_MAX`] (16) runs.
     pub ranges: Option<Vec<(u32, u32)>>,
 }
 
@@ -241,9 +243,9 @@ impl Filling {
         directory.encode(&mut self.entries);
     }
 
-    /// Adds entries for `pieces` to the unit: the record of each file once, and a run for each piece. The blocks of the
-    /// pieces are stored one after the other in the stripe group, from its data block `place` on. `sums` has one
-    /// checksum for each of these blocks, in order.
+    /// Adds entries for `pieces` to the unit: the record of each file once per call, and a run for each piece. Pieces
+    /// are of one file if they share its `Rc`. The blocks of the pieces are stored one after the other in the stripe
+    /// group, from its data block `place` on. `sums` has one checksum for each of these blocks, in order.
     ///
     /// # Panics
     /// `sums` has fewer checksums than the pieces have blocks.
@@ -293,8 +295,8 @@ impl Filling {
     }
 }
 
-/// Returns the number of bytes that [`Filling::add`] appends for `pieces`. The record of a file with several pieces
-/// counts once.
+/// Returns the number of bytes that [`Filling::add`] appends for `pieces`: the record of each file, and a run with
+/// checksums for each piece. A record that several pieces share by its `Rc` counts once.
 pub fn bytes_of(pieces: &[Piece]) -> usize {
     let mut files: Vec<*const FileRecord> = Vec::new();
     let mut bytes = 0;

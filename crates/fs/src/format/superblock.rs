@@ -15,8 +15,8 @@ use super::shape::Shape;
 use crate::device::area::Place;
 use crate::device::{Geometry, Kind};
 
-/// Version of the format that is written. Stores of older formats are read-only until `imbrex fs upgrade` converts
-/// them. The versions added:
+/// Version of the format that is written. Stores of formats 2 to 8 can be mounted only read-only until `imbrex fs
+/// upgrade` converts them; other formats are refused. The versions added:
 ///
 /// - 5: changes of kind 15;
 /// - 6: pieces of files in the hot zone, and changes of kind 16;
@@ -30,13 +30,14 @@ pub const MIRRORS_MAX: usize = 4;
 /// Purpose of a device of a file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// The device holds the data, and the metadata in its unshingled part.
+    /// The device holds the only copy of the metadata, from its first block on, and data behind the metadata.
     Both,
-    /// The device holds data only.
+    /// The device holds data, a superblock, and possibly a part of the hot zone, but no copy of the metadata.
     Data,
-    /// The device holds a copy of the metadata, and no data.
+    /// The device holds a copy of all metadata. File data are on it only in the hot zone, if that is on devices with
+    /// metadata.
     Metadata,
-    /// Spare: holds nothing until it replaces a failed drive of the array.
+    /// Spare: holds nothing but a superblock until it replaces a failed drive of the array.
     Spare,
 }
 
@@ -47,7 +48,7 @@ pub struct Member {
     pub uuid: Uuid,
     /// Purpose of the device: data, metadata, both, or spare.
     pub role: Role,
-    /// Size and kind of the device at the time when the file system was made.
+    /// Size and kind of the device when the file system was made or, for a device that was added later, at that time.
     pub geometry: Geometry,
 }
 
@@ -55,7 +56,8 @@ pub struct Member {
 /// blocks of 4 KiB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// Blocks of 4 KiB of the device that form the metadata area.
+    /// Blocks of 4 KiB of the device that form the metadata area. It begins at block 0, and the two superblocks come
+    /// first. On a caveat disk the area consists of islands with unused blocks between them.
     pub place: Place,
     /// Table with a checksum of each block of data and of the hot zone: its first block in the metadata area, and its
     /// number of blocks of 4 KiB.
@@ -131,8 +133,8 @@ impl Standing {
     }
 
     /// Returns whether `other` has a later generation than this state knows for its device. The device that wrote
-    /// `other` has index `slot` among the devices with metadata. If this state has the highest generation of all
-    /// copies, the two copies were each written without the other.
+    /// `other` has index `slot` among the devices with metadata; for an index beyond the list the result is false. If
+    /// this state has the highest generation of all copies, the two copies were each written without the other.
     pub fn disagrees(&self, other: &Standing, slot: usize) -> bool {
         self.known.get(slot).is_some_and(|known| other.generation > *known)
     }
@@ -162,7 +164,8 @@ pub struct Superblock {
     pub member: u32,
     /// Name of the store, the block allocator: `strict-append`, `caveat` or `log`.
     pub store: String,
-    /// Options of the store and of the hot zone, as the user gave them to mkfs: pairs of a key and a value.
+    /// Options of the store and of the hot zone, as the user gave them to mkfs: pairs of a key and a value. Options
+    /// that were not given are absent, but for `hot_files=alone`, which mkfs may choose itself.
     pub options: Vec<(String, String)>,
     /// Blocks of the data device or the array that can hold files: the first block, and the number of blocks of 4 KiB.
     pub data: (u64, u64),
@@ -171,15 +174,17 @@ pub struct Superblock {
     /// Devices of the file system, as this device knows them. A drive that joined an array later lists itself at the
     /// end.
     pub members: Vec<Member>,
-    /// The way in which an array combines its drives; `None` for stores other than `log`.
+    /// The way in which an array combines its drives, also for an array of one drive; `None` for stores other than
+    /// `log`.
     pub shape: Option<Shape>,
     /// State of the copies of the metadata: which of them are up to date.
     pub standing: Standing,
     /// Newest checkpoint and frames of the log that were durable when the superblock was written. If a mount finds
-    /// less, a write was lost or a block is damaged.
+    /// less, a write was lost or a block is damaged. All values are 0 or false in formats before 9.
     pub witness: Witness,
     /// Number of times that the superblocks were written. Each time the second block of all copies is written first,
-    /// and the first block when that is durable. So two valid superblocks of a device differ by at most one.
+    /// and the first block when that is durable. So two valid superblocks of a device differ by at most one. 0 in
+    /// formats before 9.
     pub writes: u64,
     /// Parts of the hot zone on drives of the array, in the order in which their blocks are numbered; empty if there
     /// are none.
@@ -204,8 +209,9 @@ impl Superblock {
     }
 
     /// Returns the number of the first zone of a drive that stripe groups use, for zones of `zone_blocks` blocks. The
-    /// zones before it hold the superblock, the metadata or a part of the hot zone. `number` is the number of the drive
-    /// in the array, counted from 0; for an unknown number the result is 1.
+    /// zones before it hold the superblock, the metadata or a part of the hot zone. On a zoned drive with metadata they
+    /// are all its conventional zones. `number` is the number of the drive in the array, counted from 0; for an unknown
+    /// number the result is 1.
     pub fn first_zone(&self, number: usize, zone_blocks: u64) -> u32 {
         let member = self.data_members().get(number).map(|&member| self.members[member]);
         let part = self.hot_parts.iter().find(|part| usize::from(part.drive) == number);
@@ -220,7 +226,7 @@ impl Superblock {
 
     /// Returns the first zone that stripe groups use on the drive that holds this superblock, for zones of
     /// `zone_blocks` blocks. The zones before it hold the superblock, the metadata or a part of the hot zone, also one
-    /// that was taken over from a replaced drive.
+    /// that was taken over from a replaced drive. The result is 1 for a device without data.
     pub fn own_first_zone(&self, zone_blocks: u64) -> u32 {
         match self.taken_part.map(|part| self.hot_parts[usize::from(part)]) {
             Some(part) => part.first_zone_behind(zone_blocks),

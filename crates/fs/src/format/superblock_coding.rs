@@ -29,6 +29,9 @@ const HOT_PART_BYTES: usize = 9;
 
 impl Superblock {
     /// Returns the superblock as a block of 4096 bytes with a checksum, in format [`FORMAT`].
+    ///
+    /// # Panics
+    /// The superblock does not fit into a block, for example because its options are too long.
     pub fn encode(&self) -> Vec<u8> {
         seal(MAGIC, FORMAT, |to| self.encode_rest(to))
     }

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use crate::block_run::BlockRun;
 
-/// Allocator of the blocks of one part of the hot zone. It holds the free runs of blocks.
+/// Allocator of the blocks of one part of the hot zone: the metadata area, or the share of one drive. It holds the free
+/// runs of blocks of 4 KiB.
 pub struct FreeExtents {
     all: BlockRun,
     free: BTreeMap<u64, u64>,
@@ -16,28 +17,28 @@ pub struct FreeExtents {
 }
 
 impl FreeExtents {
-    /// Returns a part that consists of the blocks `all`, all of them free.
+    /// Returns a part of the hot zone that consists of the blocks `all`, all of them free.
     pub fn new(all: BlockRun) -> FreeExtents {
         let free = (all.blocks > 0).then_some((all.start, all.blocks)).into_iter().collect();
         FreeExtents { all, free, free_blocks: all.blocks }
     }
 
-    /// Returns the number of blocks of the part, free and used ones.
+    /// Returns the number of blocks of 4 KiB of this part of the hot zone, free and used ones.
     pub fn blocks(&self) -> u64 {
         self.all.blocks
     }
 
-    /// Returns the number of the first block behind the part.
+    /// Returns the number of the first block behind this part of the hot zone.
     pub fn end(&self) -> u64 {
         self.all.end()
     }
 
-    /// Returns the number of free blocks of the part.
+    /// Returns the number of free blocks of 4 KiB of this part of the hot zone.
     pub fn free_blocks(&self) -> u64 {
         self.free_blocks
     }
 
-    /// Marks the blocks of `run` as used.
+    /// Marks the blocks of `run`, in this part of the hot zone, as used.
     ///
     /// # Errors
     /// The run is empty, is not wholly in the part, or has blocks that are not free. Nothing is changed then. The text

@@ -11,8 +11,8 @@ struct Part {
     is_open: bool,
 }
 
-/// Allocator of the blocks of all parts of the hot zone. Blocks are numbered through all parts, in the order of the
-/// parts.
+/// Allocator of the blocks of 4 KiB of all parts of the hot zone: one part in the metadata area, or one on each of
+/// several drives. Blocks are numbered through all parts, in the order of the parts.
 pub struct FreeExtentsOfParts {
     parts: Vec<Part>,
 }
@@ -59,7 +59,8 @@ impl FreeExtentsOfParts {
         self.open().map(|(_, blocks, _)| blocks).max().unwrap_or(0)
     }
 
-    /// Sets whether blocks of part `number` may be allocated.
+    /// Sets whether blocks of part `number`, counted from 0, may be allocated. Blocks of a closed part can still be
+    /// claimed and freed.
     ///
     /// # Panics
     /// There is no part `number`.
@@ -87,8 +88,8 @@ impl FreeExtentsOfParts {
         }
     }
 
-    /// Allocates `blocks` blocks in the open part with the most free blocks, and returns their runs. Returns `None` if
-    /// no part is open, that part has too few free blocks, or `blocks` is 0.
+    /// Allocates `blocks` blocks in the open part with the most free blocks, the lowest part of equals, and returns
+    /// their runs. Returns `None` if no part is open, that part has too few free blocks, or `blocks` is 0.
     pub fn take(&mut self, blocks: u64) -> Option<Vec<BlockRun>> {
         let (number, ..) = self.open().max_by_key(|(number, _, free)| (*free, std::cmp::Reverse(*number)))?;
         self.parts[number].room.take(blocks)
@@ -97,7 +98,7 @@ impl FreeExtentsOfParts {
     /// Frees the blocks of `run`, also in a closed part.
     ///
     /// # Panics
-    /// Blocks of the run are free already, or there is no part.
+    /// Blocks of the run are free already, more blocks would be free than its part has, or there is no part.
     pub fn free(&mut self, run: BlockRun) {
         let number = self.part_of(run.start);
         self.parts[number].room.free(run);

@@ -45,7 +45,7 @@ impl Heat {
     }
 
     /// Returns the heat of a file at time `now_ns`: [`ACCESS`] for each counted read, halved for each half-life that
-    /// has ended since; 0 for an unknown file.
+    /// has ended since; 0 for an unknown file. Half-lives begin at multiples of their length, counted from time 0.
     pub fn of(&self, inode: Inode, now_ns: u64) -> u64 {
         self.files.get(&inode).map_or(0, |warmth| Heat::decayed(warmth, now_ns / self.half_ns))
     }
@@ -64,8 +64,9 @@ impl Heat {
         }
     }
 
-    /// Returns up to `count` of the hottest files at time `now_ns` with their heat, the hottest first. A counted read
-    /// adds 256 units ([`ACCESS_UNITS`]), which decay with time. Files whose heat is less than one unit are left out.
+    /// Returns up to `count` of the hottest files at time `now_ns` with their heat, the hottest first, and equal ones
+    /// by inode number. A counted read adds 256 units ([`ACCESS_UNITS`]), which decay with time. Files whose heat is
+    /// less than one unit are left out.
     pub fn hottest(&self, count: usize, now_ns: u64) -> Vec<(Inode, u32)> {
         let now = now_ns / self.half_ns;
         let units = |warmth: &Warmth| u32::try_from(Heat::decayed(warmth, now) / UNIT).unwrap_or(u32::MAX);
@@ -76,8 +77,8 @@ impl Heat {
         files
     }
 
-    /// Sets the heat of a file at time `now_ns` to `units`, a value of [`Heat::hottest`] that a checkpoint stored. Does
-    /// nothing if the table is full.
+    /// Sets the heat of a file at time `now_ns` to `units`, a value of [`Heat::hottest`] that a checkpoint stored: 256
+    /// for each counted read. Does nothing if the table is full.
     pub fn warm(&mut self, inode: Inode, units: u32, now_ns: u64) {
         if self.files.len() < self.files_max {
             let (heat, at) = (u64::from(units) * UNIT, now_ns / self.half_ns);

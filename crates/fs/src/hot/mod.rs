@@ -41,27 +41,27 @@ const PUSHED_SHARE: u64 = 32;
 /// Accesses from which on a file may evict others, counted with decay.
 const ACCESSES_TO_PUSH: u64 = 2;
 
-/// User's hint whether a file belongs in the hot zone. It is given to a file, to a directory for its files, or to a
-/// file name extension.
+/// User's hint whether a file belongs in the hot zone, the fast storage for files that are read often. It is given to a
+/// file, to a directory for the files directly in it, or to a file name extension.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Hint {
-    /// No hint: the heat of the file decides.
+    /// No hint: the heat of the file, which counts its recent reads, and its size decide.
     #[default]
     None,
-    /// The file is promoted even if it is not read, as far as it fits, and evicts files without this hint. No other
-    /// file evicts it.
+    /// The file is promoted even if it is not read, if its size allows: at most a quarter of the largest open part of
+    /// the zone, or a small file. It evicts files without this hint if necessary. No other file evicts it.
     Always,
     /// The file is never promoted, and is evicted if it is in the zone.
     Never,
 }
 
-/// Name of the extended attribute that holds the [`Hint`] of a file, or that of a directory for the files in it. Values
-/// are `always` and `never`.
+/// Name of the extended attribute that holds the [`Hint`] of a file, or that of a directory for the files directly in
+/// it. Values are `always` and `never`; any other value means no hint.
 pub const HINT_ATTRIBUTE: &[u8] = b"user.imbrex.hot";
 
 /// Name of the extended attribute of a directory that holds hints by file name extension, such as `db=always
-/// tmp=never`. It applies to the files in the directory. That of the root directory applies to all files without
-/// another hint.
+/// tmp=never`. It applies to the files directly in the directory. That of the root directory applies to all files
+/// without another hint.
 pub const EXTENSIONS_ATTRIBUTE: &[u8] = b"user.imbrex.hot.extensions";
 
 /// Number that stands for all files in the queue of files and directories whose hint changed. No file has inode number
@@ -99,16 +99,19 @@ impl Hint {
 pub enum Keeping {
     /// The file is stored in both: the blocks in the zone are a copy.
     Copies,
-    /// The file is stored only in the zone, as long as at least two up-to-date copies of the metadata area mirror the
-    /// zone. Otherwise it is stored in both.
+    /// A file that is promoted while at least two copies of the metadata area are up to date is stored only in the
+    /// zone, which lies in that area. A file promoted at another time is stored in both until two copies are up to
+    /// date. A file that is stored only in the zone stays so if copies are lost later.
     Alone,
 }
 
 impl Keeping {
-    /// Key of the option of `mkfs` and mount that selects a [`Keeping`].
+    /// Key of the option of `mkfs` and mount that selects a [`Keeping`]: whether files in the hot zone are also stored
+    /// outside of it. Values are `copies` and `alone`.
     pub const OPTION: &str = "hot_files";
 
-    /// Returns the variant for a value of the option: `copies` or `alone`. Without a value it is [`Keeping::Copies`].
+    /// Returns the variant for a value of the option: `copies` or `alone`. Without a value it is [`Keeping::Copies`];
+    /// `mkfs` stores `alone` by default if the metadata area with the zone is mirrored.
     ///
     /// # Errors
     /// Any other value; the text is a message for the user.
@@ -125,11 +128,13 @@ impl Keeping {
 /// [`Bounds::piece_blocks`](crate::core::Bounds::piece_blocks) blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
-    /// Number of pieces of files that were read from the hot zone since the mount, from a copy or from a file stored
-    /// only there. A read counts once for each piece of at most `Bounds::piece_blocks` blocks.
+    /// Number of pieces of reads of files since the mount that the hot zone held: read from a copy there, or pieces of
+    /// a file stored only there, even if the data were in memory. A read counts once for each piece of at most
+    /// `Bounds::piece_blocks` blocks.
     pub hits: u64,
-    /// Number of pieces of files that were read since the mount and are not in the hot zone. A read counts once for
-    /// each piece of at most `Bounds::piece_blocks` blocks.
+    /// Number of pieces of reads of files since the mount for which the hot zone held no usable contents, also if the
+    /// data were in memory or in a hole. A read counts once for each piece of at most `Bounds::piece_blocks` blocks. 0
+    /// without a hot zone.
     pub misses: u64,
     /// Number of times since the mount that a file came into the hot zone: copied or moved there, or written only
     /// there.
@@ -142,7 +147,7 @@ pub struct Counters {
     pub damaged: u64,
 }
 
-/// Status of the hot zone.
+/// Status of the hot zone: numbers of its blocks and files now, and counts of its events since the mount.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct HotStatus {
     /// Number of blocks of 4 KiB in the hot zone, used and free ones; 0 if there is no zone.
@@ -152,28 +157,33 @@ pub struct HotStatus {
     pub used: u64,
     /// Number of files in the hot zone: files with a copy there, and files stored only there.
     pub files: u64,
-    /// Number of files that are stored only in the hot zone, without blocks in the store.
+    /// Number of files that have blocks only in the hot zone, not in the store. Usually these are all stored blocks of
+    /// the file.
     pub alone_files: u64,
-    /// Number of blocks of 4 KiB in the hot zone that belong to files stored only there.
+    /// Number of blocks of 4 KiB in the hot zone that are the only copy of a file's contents, without a block in the
+    /// store.
     pub alone_blocks: u64,
     /// Counts since the mount of reads from the hot zone and past it, of files that came and left, and of damage found.
     pub counters: Counters,
 }
 
-/// Limits of the hot zone, except for its size.
+/// Limits of the hot zone: number of files with known heat, half-life of heat, and size of a small file. The size of
+/// the zone is not among them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Maximum number of files with known heat; also of files that wait for promotion, and of files whose hint changed.
-    /// Each has this limit.
+    /// Maximum number of files with known heat, a count of their recent reads; also of files that wait for promotion,
+    /// and of files whose hint changed. Each has this limit. 0 counts as 1.
     pub files: usize,
-    /// Half-life of heat, in nanoseconds: the heat of a file, a count of its reads, halves with each such interval.
+    /// Half-life of heat, in nanoseconds: the heat of a file, a count of its reads, halves at the end of each such
+    /// interval. 0 counts as 1.
     pub half_ns: u64,
-    /// Maximum number of blocks of 4 KiB of a small file. A small file is promoted as soon as it is written, if free
-    /// blocks suffice.
+    /// Maximum number of blocks of 4 KiB of a small file. A small file is promoted once it is written back or read, if
+    /// free blocks suffice. It may take more than a quarter of a part of the zone, unlike other files.
     pub small_blocks: u64,
 }
 
-/// File that is in the hot zone, or may be promoted to it, with the properties that decide.
+/// File that is in the hot zone, or may be promoted to it, with the properties that decide besides its heat: its size
+/// and its hint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Candidate {
     /// Inode number of the file.
@@ -184,7 +194,7 @@ pub struct Candidate {
     pub hint: Hint,
 }
 
-/// Decision of [`HotZone::judge`] about a file that may be promoted.
+/// Decision whether a file is promoted to the hot zone, and in place of which files, by [`HotZone::judge`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The file is promoted to free blocks; nothing is evicted.
@@ -201,7 +211,8 @@ pub enum Verdict {
     Stays,
 }
 
-/// State of the hot zone in memory: its free blocks, the heat of files, and the queues of files to be judged.
+/// State of the hot zone in memory: its free blocks, the heat of files, and the queues of files to be judged. It has no
+/// list of the files in the zone.
 pub struct HotZone {
     limits: Limits,
     rooms: FreeExtentsOfParts,
@@ -268,13 +279,13 @@ impl HotZone {
         }
     }
 
-    /// Returns whether at least one part is open, so that files can be promoted.
+    /// Returns whether at least one part with blocks is open, so that files can be promoted.
     pub fn is_open(&self) -> bool {
         self.rooms.largest() > 0
     }
 
-    /// Returns the number of blocks of the whole zone that are not free: they hold files, are being written, or are
-    /// about to be freed.
+    /// Returns the number of blocks of 4 KiB of the whole zone, closed parts included, that are not free: they hold
+    /// files, are being written, or are about to be freed.
     pub fn used(&self) -> u64 {
         self.rooms.used(None)
     }
@@ -296,7 +307,8 @@ impl HotZone {
     }
 
     /// Allocates `blocks` blocks in the open part with the most free blocks: one run if there is one long enough,
-    /// otherwise the longest runs first. Returns `None` if the part has too few free blocks, or if `blocks` is 0.
+    /// otherwise the longest runs first. Returns `None` if no part is open, the part has too few free blocks, or
+    /// `blocks` is 0.
     pub fn take(&mut self, blocks: u64) -> Option<Vec<BlockRun>> {
         self.rooms.take(blocks)
     }
@@ -304,13 +316,14 @@ impl HotZone {
     /// Frees a run of blocks that were allocated or claimed.
     ///
     /// # Panics
-    /// Blocks of the run are free already, or there is no part.
+    /// Blocks of the run are free already, more blocks would be free than its part has, or there is no part.
     pub fn free(&mut self, run: BlockRun) {
         self.rooms.free(run);
     }
 
     /// Counts a read of the blocks `first` up to, and without, `end` of a file for the heat of the file at time
-    /// `now_ns`. A read that continues where the file's last read ended adds no heat.
+    /// `now_ns`. A read that continues where the file's last read ended adds no heat. If the heat of more files than
+    /// [`Limits::files`] would be known, the colder half of them is forgotten.
     pub fn touch(&mut self, inode: Inode, (first, end): (u64, u64), now_ns: u64) {
         self.heat.touch(inode, (first, end), now_ns);
     }
@@ -370,6 +383,7 @@ impl HotZone {
     }
 
     /// Removes and returns the lowest number from the queue of changed hints: a file, a directory or [`EVERY_FILE`].
+    /// Returns `None` if the queue is empty.
     pub fn take_rehinted(&mut self) -> Option<Inode> {
         self.rehinted.pop_first()
     }
@@ -390,7 +404,7 @@ impl HotZone {
     }
 
     /// Cancels the copy of file `inode` to the zone, if one is in progress: the file has changed, or the copying
-    /// failed.
+    /// failed. [`HotZone::end_copy`] then returns false.
     pub fn give_up_copy(&mut self, inode: Inode) {
         self.copying.remove(&inode);
     }
@@ -419,14 +433,15 @@ impl HotZone {
         of.blocks > 0 && of.blocks <= most && of.hint != Hint::Never
     }
 
-    /// Decides whether file `of`, which is not in the zone, is promoted at time `now_ns`. If free blocks suffice, a
-    /// file is promoted that is small, has [`Hint::Always`], or has a heat of at least two accesses. Otherwise only a
-    /// file of the latter two kinds is promoted, in place of files that are colder per block.
+    /// Decides whether file `of`, which is not in the zone, is promoted at time `now_ns`. A file that is empty, too
+    /// large or has [`Hint::Never`] is not ([`HotZone::may_hold`]). If the free blocks of one part suffice, a file is
+    /// promoted that is small, has [`Hint::Always`], or has a heat of at least two accesses. Otherwise only a file of
+    /// the latter two kinds is promoted, in place of files of one part that are colder per block.
     ///
     /// `leaving` has one entry for each part: the number of blocks of evicted files that will be free soon and are not
     /// promised to another file. `inside` returns the files in the zone, each with its part; it is called only if some
-    /// of them may have to be evicted. To make evictions rare, more of the coldest files are evicted than necessary, up
-    /// to 1/32 of the part.
+    /// of them may have to be evicted. To make evictions rare, more of the coldest files are evicted than necessary, to
+    /// free another 1/32 of the part if possible.
     pub fn judge(
         &self,
         of: &Candidate,

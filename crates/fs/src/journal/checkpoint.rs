@@ -26,10 +26,11 @@ const HEADER: u32 = u32::MAX;
 /// exceed that number.
 pub const CHUNK_BYTES: usize = 256 << 10;
 
-/// Contents of the header of a checkpoint.
+/// Contents of the header of a checkpoint: its number, the place in the log where replay continues, and its numbers of
+/// chunks and files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// Number of the checkpoint. Each checkpoint has a number one higher than the one before it.
+    /// Number of the checkpoint. Each checkpoint has a higher number than those before it, usually by one.
     pub number: u64,
     /// Place in the log of the first group of records that replay must read after the checkpoint was loaded.
     pub place: LogPlace,
@@ -39,8 +40,8 @@ pub struct Header {
     pub files: u64,
 }
 
-/// Writer of one checkpoint to one slot: first the chunks with [`Writer::add`] and [`Writer::finish`], then the header
-/// with [`Writer::validate`].
+/// Writer of one checkpoint to one slot, a fixed run of blocks of the metadata area: first the chunks of changes with
+/// [`Writer::add`] and [`Writer::finish`], then the header with [`Writer::validate`].
 pub struct Writer {
     area: Mirror,
     uuid: u128,
@@ -61,7 +62,8 @@ impl Writer {
     /// Adds `changes` to the checkpoint. Writes a chunk whenever [`CHUNK_BYTES`] of encoded changes have accumulated.
     ///
     /// # Errors
-    /// [`FsError::NoMetadataSpace`] if the slot is too small, or the error of the write.
+    /// [`FsError::NoMetadataSpace`] if the slot, the blocks for the checkpoint, is too small, or the error of the
+    /// write.
     pub async fn add(&mut self, changes: &[Change]) -> Result<(), FsError> {
         for change in changes {
             change.encode(&mut self.changes);
@@ -89,7 +91,8 @@ impl Writer {
     /// in the checkpoint, which the header gets. The chunks are durable only after a flush of the area.
     ///
     /// # Errors
-    /// [`FsError::NoMetadataSpace`] if the slot is too small, or the error of the write.
+    /// [`FsError::NoMetadataSpace`] if the slot, the blocks for the checkpoint, is too small, or the error of the
+    /// write.
     pub async fn finish(&mut self, files: u64) -> Result<(), FsError> {
         self.header.files = files;
         if self.changes.bytes.is_empty() {
@@ -98,8 +101,8 @@ impl Writer {
         self.write_chunk().await
     }
 
-    /// Writes the header and flushes the area, which makes the checkpoint valid. Before the call, all chunks must be
-    /// durable, and all records whose changes the checkpoint may include.
+    /// Writes the header and flushes the area, which makes the checkpoint valid. Returns the header. Before the call,
+    /// all chunks must be durable, and all records whose changes the checkpoint may include.
     ///
     /// # Errors
     /// The write or the flush failed.
@@ -183,8 +186,9 @@ pub async fn read_header(area: &Mirror, uuid: u128, slot: (u64, u64)) -> Option<
     Some(Header { number: checkpoint_of(&piece), place, chunks, files })
 }
 
-/// Reads the chunks of checkpoint `header` in `slot` and passes their changes to `see`, in order. Copies of `area` that
-/// were found damaged before an intact one are repaired, unless the area is read-only.
+/// Reads the chunks of checkpoint `header` in `slot`, its first block and number of blocks in `area`, and passes their
+/// changes to `see`, in order. Copies of `area` that were found damaged before an intact one are repaired, unless the
+/// area is read-only.
 ///
 /// # Errors
 /// A chunk is intact on no copy, or its changes cannot be decoded. Earlier changes were passed to `see` by then.

@@ -42,7 +42,8 @@ const AHEAD_PAGES: u64 = 64;
 
 /// Low bits of a stamp: the number of page writes since the mount. The other bits are the generation of the mount.
 const STAMP_WRITES_BITS: u32 = 36;
-/// Number of generations of the metadata that a stamp can hold, 2²⁸. Valid generations are below this number.
+/// Number of generations of the metadata, 2²⁸, that a stamp can hold; valid generations are below it. A generation
+/// grows with each mount for writing. A stamp orders the versions of a page of the table of checksums.
 pub const STAMP_GENERATIONS: u64 = 1 << (u64::BITS - STAMP_WRITES_BITS);
 
 struct Page {
@@ -212,10 +213,12 @@ impl Checksums {
         self.tears.set(may_be);
     }
 
-    /// Reads every page of every current copy of the metadata. Returns the number of pages that are damaged on some
-    /// copy, or whose copies differ in a checksum of a block that a file uses. `live` returns the runs of such blocks
-    /// within a given run. If `repairs` is set, pages that are damaged or differ are marked, and the next checkpoint
-    /// writes the newest version to all copies.
+    /// Reads the pages of the table of checksums on every current copy of the metadata, without pages known to be
+    /// zeros. Returns the number of pages that are damaged on some copy, or whose copies differ in a checksum of a
+    /// block that a file uses. `live` returns the runs of such blocks within a given run. Pages that a power cut may
+    /// have torn ([`Checksums::may_be_torn`]) do not count, nor do differences in pages with changes in memory. If
+    /// `repairs` is set, pages that are damaged or differ are marked, and the next checkpoint writes the newest version
+    /// to all copies.
     ///
     /// # Errors
     /// With `repairs`: a page is unreadable or damaged on all copies.

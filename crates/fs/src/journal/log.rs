@@ -43,7 +43,8 @@ pub struct Record {
 /// Place in the log: the block of the ring at which a frame, a group of records, begins, and the number of that frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogPlace {
-    /// Block at which the frame begins: a block of 4 KiB, counted from 0 at the start of the ring of the log.
+    /// Block at which the frame, a group of records, begins: a block of 4 KiB, counted from 0 at the start of the ring
+    /// of the log.
     pub block: u64,
     /// Number of the frame, a group of records that was written at once. It is one more than that of the frame before
     /// it, for the whole life of the file system.
@@ -71,7 +72,8 @@ struct State {
     refused: Option<FsError>,
 }
 
-/// Log of a file system: a ring of blocks with frames of records, and the records that wait to be written to it.
+/// Log of a file system: a ring of blocks with frames, groups of records that are written at once, and the records that
+/// wait in memory.
 pub struct Log {
     area: Mirror,
     uuid: u128,
@@ -138,8 +140,8 @@ impl Log {
         state.made
     }
 
-    /// Returns the largest size, in bytes, of the encoded changes of a record that fits into a frame of the usual size:
-    /// an eighth of the ring. A larger record gets a larger frame.
+    /// Returns the largest size, in bytes, of the encoded changes of a record that fits into a frame, or group of
+    /// records, of the usual size: an eighth of the ring. A larger record gets a larger frame.
     pub fn record_bytes_max(&self) -> u64 {
         frame_blocks_max(self.blocks) * BLOCK_BYTES as u64 - (HEAD_BYTES + RECORD_HEAD_BYTES) as u64
     }
@@ -155,7 +157,8 @@ impl Log {
         self.state.borrow().durable
     }
 
-    /// Returns the size, in bytes, of the encoded records that are not in a frame yet.
+    /// Returns the size, in bytes, of the encoded records that wait in memory: they are in no frame, or group of
+    /// records, that is written or being written.
     pub fn pending_bytes(&self) -> usize {
         self.state.borrow().pending_bytes
     }
@@ -257,9 +260,9 @@ impl Log {
         self.state.borrow().failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Makes the records with numbers up to `record` durable: writes and flushes frames of pending records, in order.
-    /// `data` is flushed before every frame. If the ring has no room for a frame, requests a checkpoint and waits for
-    /// it. Returns at once if the records are durable already.
+    /// Makes the records with numbers up to `record` durable: writes and flushes frames, that is, groups of pending
+    /// records, in order. `data` is flushed before every frame. If the ring has no room for a frame, requests a
+    /// checkpoint and waits for it. Returns at once if the records are durable already.
     ///
     /// # Errors
     /// The requested checkpoint failed: the records stay pending, and a later attempt may succeed. Or a write or a
@@ -393,8 +396,8 @@ impl Log {
     }
 }
 
-/// Returns the usual maximum number of blocks of a frame in a ring of `blocks` blocks: an eighth, or 1 if the ring has
-/// fewer than 8 blocks. A single record that is larger gets a larger frame.
+/// Returns the usual maximum number of blocks of 4 KiB of a frame, a group of records, in a ring of `blocks` blocks: an
+/// eighth, or 1 if the ring has fewer than 8 blocks. A single record that is larger gets a larger frame.
 pub const fn frame_blocks_max(blocks: u64) -> u64 {
     if blocks < FRAMES_MIN { 1 } else { blocks / FRAMES_MIN }
 }
@@ -408,21 +411,24 @@ fn distance(tail: u64, head: u64, blocks: u64) -> u64 {
     if head > tail { head - tail } else { blocks - tail + head }
 }
 
-/// Result of reading the log at a mount ([`replay`]).
+/// Result of reading the log at a mount ([`replay`]): the place of the next group of records, and whether later groups
+/// show that one is damaged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Replayed {
     /// Place behind the last frame, or group of records, that was read. The next frame is to be written there.
     pub head: LogPlace,
     /// Number of an intact frame, or group of records, that is later than the first missing or damaged one. `None` if
     /// none was found. Each frame is written only when the frame before it is durable. So a power cut did not tear the
-    /// missing frame: it is damaged, and all records from there on are lost.
+    /// missing frame: it is damaged, and all records from there on are lost. A mount also sets a number here if the
+    /// superblocks record frames that are missing.
     pub behind_damage: Option<u64>,
 }
 
-/// Reads the frames of the log from `from` on, and passes each record to `see`, in the order in which the records were
-/// made. Ends at the first frame that no copy of `area` has intact. The log is the ring of `blocks` blocks of `area`
-/// from block `first` on, of file system `uuid`. Behind the last intact frame, up to `sought` blocks are searched for a
-/// later intact frame. Copies of `area` that lack a frame are overwritten with it, unless the area is read-only.
+/// Reads the frames (groups of records) of the log from `from` on, and passes each record to `see`, in the order in
+/// which the records were made. Ends at the first frame that no copy of `area` has intact. The log is the ring of
+/// `blocks` blocks of `area` from block `first` on, of file system `uuid`. Behind the last intact frame, up to `sought`
+/// blocks are searched for a later intact frame. Copies of `area` that lack a frame are overwritten with it, unless the
+/// area is read-only.
 ///
 /// # Errors
 /// An error of `see`, or a frame with a matching checksum whose records cannot be decoded.

@@ -93,11 +93,12 @@ struct Inner {
 /// Fault of the mirror that tests of power cuts and lost writes inject.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mistake {
-    /// Records are written before the contents of files in the hot zone are durable.
+    /// Records of the log are written before the contents of files in the hot zone are durable.
     FilesNotFlushed,
     /// Contents of files in the hot zone are written only to the first copy.
     OneCopyWritten,
-    /// A mount writes without starting a generation of the copies.
+    /// A mount writes without starting a generation of the copies: a number by which a later mount recognises outdated
+    /// copies.
     GenerationNotBegun,
     /// Superblocks do not record how far the log and the checkpoints reach.
     NoWitness,
@@ -199,8 +200,8 @@ impl Mirror {
     }
 
     /// Returns how many blocks of 4 KiB of current copies were to be overwritten with a better version from another
-    /// copy, since the mount. If one block of a piece, such as a frame or a chunk, is missing, damaged or older on a
-    /// copy, all blocks of the piece count. Blocks count even if the write fails.
+    /// copy, since the mount. If one block of a piece, such as a frame of the log or a chunk of a checkpoint, is
+    /// missing, damaged or older on a copy, all blocks of the piece count. Blocks count even if the write fails.
     pub fn mended_blocks(&self) -> u64 {
         self.0.mended_blocks.get()
     }
@@ -330,7 +331,8 @@ impl Mirror {
 
     /// Calls `look` for each current copy in turn until it returns bytes: whole blocks from block `block` on, found
     /// intact. Returns these bytes, or `None` if no copy has them. Writes them to the earlier copies that did not have
-    /// them, unless the area is read-only. No other task may write these blocks meanwhile.
+    /// them, unless the area is read-only. A copy on which this write fails is marked as lost. No other task may write
+    /// these blocks meanwhile.
     pub async fn find_and_mend(&self, block: u64, look: impl AsyncFn(&Area) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
         let found = self.look(look, |_| true).await;
         let (_, whole) = found.last().cloned()?;
@@ -340,7 +342,8 @@ impl Mirror {
 
     /// Calls `look` for all current copies; it returns whole blocks from block `block` on if they are intact there.
     /// Returns the bytes of the first intact copy, or `None` if no copy has them. Copies for which `look` returns
-    /// `None` or other bytes are overwritten with the returned ones, unless the area is read-only.
+    /// `None` or other bytes are overwritten with the returned ones, unless the area is read-only. A copy on which this
+    /// write fails is marked as lost.
     pub async fn mend_each(&self, block: u64, look: impl AsyncFn(&Area) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
         let found = self.look(look, |_| false).await;
         let whole = found.iter().find_map(|(_, bytes)| bytes.clone())?;
@@ -434,7 +437,7 @@ impl Mirror {
     }
 
     /// Records in memory that contents of files were written to the hot zone. [`Mirror::flush_files`], which the log
-    /// calls before each frame, then flushes the area.
+    /// calls before it writes each group of records, then flushes the area.
     pub fn owe_flush(&self) {
         self.0.has_files_to_flush.set(true);
     }
@@ -505,8 +508,8 @@ impl Mirror {
         self.write_labels().await
     }
 
-    /// Writes the superblock to both labels of every current copy, the second label of all copies first. It is durable
-    /// when this returns. A copy that fails is marked as lost if at least one current copy succeeds.
+    /// Writes the superblock to both labels, blocks 1 and 0, of every current copy: block 1 of all copies first. It is
+    /// durable when this returns. A copy that fails is marked as lost if at least one current copy succeeds.
     ///
     /// # Errors
     /// Every current copy fails.
@@ -533,9 +536,10 @@ impl Mirror {
         Superblock { member, ..superblock.clone() }.encode()
     }
 
-    /// Repairs the superblocks, and starts the generation of this mount: all current copies have it durably when this
-    /// returns (invariant 4). The superblocks first announce the generation, because a power cut may come when only
-    /// some copies have it. Does nothing if the area is read-only.
+    /// Repairs the superblocks, and starts the generation of this mount, a number by which a later mount recognises
+    /// outdated copies. All current copies have the number durably when this returns (invariant 4). The superblocks
+    /// first announce the generation, because a power cut may come when only some copies have it. Does nothing if the
+    /// area is read-only.
     ///
     /// # Errors
     /// The superblocks can be written to no current copy.
@@ -561,7 +565,8 @@ impl Mirror {
     }
 
     /// Records `witness`, how far the log and the checkpoints reach, in the superblocks of all current copies. It is
-    /// durable when this returns. All checkpoints and frames that `witness` covers must be durable before.
+    /// durable when this returns. All checkpoints and all parts of the log that `witness` covers must be durable
+    /// before.
     ///
     /// # Errors
     /// The superblocks can be written to no current copy.
@@ -574,14 +579,15 @@ impl Mirror {
         self.write_labels().await
     }
 
-    /// Returns how far the log and the checkpoints reach according to the superblocks. They may reach further.
+    /// Returns how far the log and the checkpoints reach according to the superblock that was written last, or is being
+    /// written. The log and the checkpoints may reach further.
     pub fn witnessed(&self) -> Witness {
         self.0.superblock.borrow().witness
     }
 
-    /// Rewrites those labels of current copies that do not hold the newest superblock, unless the area is read-only.
-    /// Returns how many labels are unreadable, damaged, or older than a power cut explains. A copy has two labels,
-    /// which count separately.
+    /// Rewrites those labels (blocks with the superblock) of current copies that do not hold the newest superblock,
+    /// unless the area is read-only. Returns how many labels are unreadable, damaged, or older than a power cut
+    /// explains. A copy has two labels, which count separately.
     pub async fn mend_labels(&self) -> u64 {
         let mut found = Vec::new();
         for (number, area) in self.current() {
@@ -628,11 +634,11 @@ impl Mirror {
         self.0.copies.borrow_mut().push(Copy { slot, area, state: State::Outdated, comes_as: Some(member) });
     }
 
-    /// Copies all blocks of the area, except for the labels, to the outdated copies. These are then current, durably,
-    /// and the copies that they replace are not used any more. Calls `progress` before each step, and at the end, with
-    /// the number of blocks copied and the number of all blocks; if it returns false before a step, the copying ends.
-    /// Returns the number of copies that became current: 0 if `progress` ended it, or if no outdated copy exists or is
-    /// left after failures. Blocks that are unreadable on all current copies become zeros.
+    /// Copies all blocks of the area to the outdated copies, except for the two blocks with the superblock. These are
+    /// then current, durably, and the copies that they replace are not used any more. Calls `progress` before each
+    /// step, and at the end, with the number of blocks copied and the number of all blocks; if it returns false before
+    /// a step, the copying ends. Returns the number of copies that became current: 0 if `progress` ended it, or if no
+    /// outdated copy exists or is left after failures. Blocks that are unreadable on all current copies become zeros.
     ///
     /// # Errors
     /// A flush fails on every current copy.
@@ -700,8 +706,8 @@ impl Mirror {
         joined
     }
 
-    /// Returns the superblock as the labels hold it, or will hold it after the next flush. Its member number is not
-    /// that of any particular copy.
+    /// Returns the superblock as the first blocks of the copies hold it, or will hold it after the next flush. Its
+    /// member number is not that of any particular copy.
     pub fn superblock(&self) -> Superblock {
         self.0.superblock.borrow().clone()
     }

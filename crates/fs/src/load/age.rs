@@ -169,13 +169,13 @@ pub struct Aged {
     pub full_at: Option<u64>,
     /// Whether the `watch` function returned false after an operation, and so ended the ageing.
     pub is_interrupted: bool,
-    /// Duration of the ageing by the clock of the file system, in nanoseconds.
+    /// Duration of the ageing by the clock of the load ([`Files::now_ns`]), in nanoseconds.
     pub elapsed_ns: u64,
 }
 
 /// Ages a file system: creates and deletes files with the parameters `asked`, and returns counts of these operations.
 /// After each operation `watch` gets the number of operations done, and returns whether to continue. A lack of space
-/// ends the ageing and is no error.
+/// ends the ageing and is no error. The remaining files stay, 1000 in a directory.
 ///
 /// # Errors
 /// An operation failed for a reason other than a lack of space.

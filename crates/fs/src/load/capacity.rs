@@ -51,9 +51,9 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Returns the paper's parameters for allocation algorithm `fit` and DID `isolation`, in blocks: 1 GB and 100,000
-    /// operations. DNOR is 6 blocks. The search has a resolution of one percent, up to an over-allocation of 200
-    /// percent.
+    /// Returns the paper's parameters for allocation algorithm `fit` and DID `isolation`, in blocks of 4 KiB: 1 GiB of
+    /// contiguous files, 100,000 operations, seed 1. DNOR is 6 blocks. The search has a resolution of one percent, up
+    /// to an over-allocation of 200 percent.
     pub fn of_the_paper(fit: &str, isolation: u64) -> Capacity {
         Capacity {
             isolation,
@@ -80,7 +80,7 @@ pub struct Trial {
     pub extra: u64,
     /// Result of the ageing: counts of its operations, and the reason of its end.
     pub aged: Aged,
-    /// Space usage of the store at the end of the ageing, in blocks of 4 KiB; all 0 if no operation was done.
+    /// Space usage of the store at the end of the ageing, in blocks of 4 KiB; all 0 for [`Trial::interrupted`].
     pub usage: Usage,
 }
 

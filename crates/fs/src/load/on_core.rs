@@ -54,8 +54,9 @@ impl OnCore {
         Ok(OnCore { fs: fs.clone(), base, cache: None })
     }
 
-    /// Adds a model of the kernel's page cache, with space for `bytes` bytes, rounded down to whole blocks of 4 KiB.
-    /// Reads of cached blocks do not reach the file system.
+    /// Adds an empty model of the kernel's page cache, with space for `bytes` bytes, rounded down to whole blocks of 4
+    /// KiB. Written and read blocks enter it, and reads of cached blocks do not reach the file system. Reads of other
+    /// blocks read ahead as Linux does.
     pub fn with_page_cache(self, bytes: u64) -> OnCore {
         OnCore { cache: Some(Rc::new(RefCell::new(PageCache::new(bytes / BYTES)))), ..self }
     }

@@ -17,8 +17,8 @@ pub struct Entry {
     pub inode: Inode,
 }
 
-/// Names in a directory, without `.` and `..`, ordered by cookie. The cookie of a name is a keyed hash of the name, or
-/// one of the next numbers if that is in use.
+/// Names in a directory, without `.` and `..`, ordered by cookie. The cookie of a name, its position in listings, is a
+/// keyed hash of the name, or one of the next numbers if that is in use.
 #[derive(Clone, Default, Debug)]
 pub struct Directory {
     entries: BTreeMap<u64, Entry>,
@@ -58,8 +58,8 @@ impl Directory {
         cookies(key, name).find(|cookie| !self.entries.contains_key(cookie))
     }
 
-    /// Returns whether `cookie` is one of those that `name` may have under the SipHash key `key`. [`Directory::lookup`]
-    /// does not find a name with another cookie.
+    /// Returns whether `cookie`, a position in listings, is one of those that `name` may have under the SipHash key
+    /// `key`: its hash, or one of the next numbers. [`Directory::lookup`] does not find a name with another cookie.
     pub fn may_have(key: (u64, u64), name: &[u8], cookie: u64) -> bool {
         cookies(key, name).contains(&cookie)
     }
@@ -76,7 +76,8 @@ impl Directory {
         self.entries.remove(&cookie)
     }
 
-    /// Returns the names with cookies from `cookie` on, inclusive, in ascending order of the cookies.
+    /// Returns the names with cookies (positions in listings) from `cookie` on, inclusive, in ascending order of the
+    /// cookies.
     pub fn entries_from(&self, cookie: u64) -> impl Iterator<Item = (u64, &Entry)> {
         self.entries.range(cookie..).map(|(cookie, entry)| (*cookie, entry))
     }

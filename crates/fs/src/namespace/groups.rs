@@ -26,7 +26,9 @@ pub struct HotPartRecord {
     pub drive: u8,
     /// Whether the drive has space for the part. If not, the part is not in use.
     pub has_room: bool,
-    /// Generation that the stamp on the drive must have or continue; otherwise the contents of the part are outdated.
+    /// Generation of the contents of the part, a number that grows whenever the part is taken into use or given up. The
+    /// contents are valid if the stamp on the drive has this generation or names it as continued; otherwise they are
+    /// outdated. No stamp has generation 0.
     pub generation: u64,
 }
 
@@ -35,7 +37,8 @@ pub struct HotPartRecord {
 pub struct DriveRecord {
     /// UUID of the drive as a number; 0 if the drive was removed.
     pub uuid: u128,
-    /// Number of the drive that this drive replaces or has replaced, if there is one.
+    /// Number, counted from 0, of the drive that this drive replaces or has replaced; `None` if there is none, or if
+    /// this drive was removed.
     pub replaces: Option<u8>,
 }
 
@@ -51,7 +54,8 @@ impl Groups {
         &self.drives
     }
 
-    /// Returns whether drive `number` was removed from the array, that is, its replacement is complete.
+    /// Returns whether drive `number`, counted from 0, was removed from the array, that is, its replacement is
+    /// complete. Returns false for a drive without a record.
     pub fn is_gone(&self, number: u8) -> bool {
         self.drives.get(&number).is_some_and(|record| record.uuid == 0)
     }
@@ -75,8 +79,9 @@ impl Groups {
         self.sequence_below
     }
 
-    /// Returns the recorded numbers of written rows, by number of the stripe group. They are recorded at an unmount,
-    /// for groups of which some drive has no write pointer, and deleted before anything is appended.
+    /// Returns the recorded numbers of written rows, by number of the stripe group. A row is one block of each zone of
+    /// the group. They are recorded at an unmount, for groups of which some drive has no write pointer, and deleted
+    /// before anything is appended.
     pub fn rows(&self) -> &BTreeMap<u32, u32> {
         &self.rows
     }

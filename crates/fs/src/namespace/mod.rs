@@ -34,7 +34,8 @@ use crate::format::name::NAME_BYTES_MAX;
 /// Inode number of the root directory.
 pub const ROOT: Inode = 1;
 
-/// The namespace in memory: all files and directories, and the stripe groups and drives of an array.
+/// The namespace in memory: all files and directories with names, attributes and extents, but not the contents of
+/// files; also the stripe groups and drives of an array, and the parts of the hot zone on drives.
 pub struct Namespace {
     /// Files by inode number; 0 is never used.
     nodes: Table<Node>,
@@ -54,8 +55,8 @@ pub struct Namespace {
 static NONE: Extents = Extents::None;
 
 impl Namespace {
-    /// Returns an empty namespace, without a root directory. `key` is the SipHash key with which names of directories
-    /// are hashed to cookies.
+    /// Returns an empty namespace, without a root directory. `key` is the SipHash key with which the names in
+    /// directories are hashed to cookies, their positions in listings.
     pub fn new(key: u128) -> Namespace {
         let key = ((key >> 64) as u64, key as u64);
         Namespace {
@@ -150,7 +151,8 @@ impl Namespace {
     }
 
     /// Begins to give numbers to new files, after the mount has applied all changes from the checkpoint and the log.
-    /// Generations are above all generations that were ever given.
+    /// Generations, which distinguish files with equal numbers, are from now on above all that were given before the
+    /// mount.
     pub fn begin_numbers(&mut self) {
         self.numbers.begin(self.end());
     }
@@ -161,8 +163,8 @@ impl Namespace {
         self.numbers.ceiling()
     }
 
-    /// Returns the changes that recreate everything except for the files: the bound of generations, if one was
-    /// recorded, and the state of the array.
+    /// Returns the changes that recreate the parts of the namespace other than files: the bound of generations, if one
+    /// was recorded, and the state of the array.
     pub fn describe_rest(&self) -> Vec<Change> {
         let ceiling = self.numbers.recorded().map(|below| Change::Generations { below });
         ceiling.into_iter().chain(self.groups.describe()).collect()
@@ -189,7 +191,7 @@ impl Namespace {
         self.node(inode)?.directory().ok_or(FsError::NotDirectory)
     }
 
-    /// Returns all files with inode numbers from `first` on, in ascending order.
+    /// Returns all files and directories with inode numbers from `first` on, inclusive, in ascending order.
     pub fn nodes_from(&self, first: Inode) -> impl Iterator<Item = (Inode, &Node)> {
         self.nodes.from(first)
     }
@@ -367,8 +369,9 @@ impl Namespace {
         }
     }
 
-    /// Appends to `changes` up to `count` names in directory `inode`, with cookies from `from` on, in ascending order.
-    /// Returns the cookie from which to continue, or `None` if no name is left or `inode` is no directory.
+    /// Appends to `changes` up to `count` names in directory `inode`, with cookies (positions in listings) from `from`
+    /// on, inclusive, in ascending order. Returns the cookie from which to continue, or `None` if no name is left or
+    /// `inode` is no directory.
     pub fn describe_names(&self, inode: Inode, from: u64, count: usize, changes: &mut Vec<Change>) -> Option<u64> {
         let directory = self.get(inode)?.directory()?;
         let mut entries = directory.entries_from(from);

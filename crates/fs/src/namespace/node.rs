@@ -9,7 +9,7 @@ use crate::format::file_type::{DIRECTORY, FORMAT, REGULAR, SYMLINK};
 /// Extents of a file, in the order of the file's blocks and without overlaps. Most files have only one.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum Extents {
-    /// No extents: no block of the file is stored. The file is empty, or a single hole.
+    /// No extents: no block of the file is stored. The file is empty, a single hole, or its data are only in memory.
     #[default]
     None,
     /// One extent.
@@ -85,12 +85,14 @@ struct Extra {
     attributes: BTreeMap<Box<[u8]>, Box<[u8]>>,
 }
 
-/// File of any type, as the namespace holds it in memory.
+/// File of any type, as the namespace holds it in memory: attributes, extents, target of a symbolic link, extended
+/// attributes, and the names in a directory. Contents, and the file's own names, are not included.
 #[derive(Debug)]
 pub struct Node {
     /// Attributes of the file as last recorded; changes that are only in memory are not included.
     pub attributes: Attributes,
-    /// Extents of the stored contents. Blocks of the file without an extent are holes.
+    /// Extents of the stored contents. Blocks of the file without an extent are holes, or their data are only in
+    /// memory.
     pub extents: Extents,
     extra: Option<Box<Extra>>,
 }
@@ -125,12 +127,12 @@ impl Node {
         self.attributes.mode & FORMAT == SYMLINK
     }
 
-    /// Returns the names in the file if it is a directory, and otherwise `None`.
+    /// Returns the names that the file contains if it is a directory, and otherwise `None`.
     pub fn directory(&self) -> Option<&Directory> {
         self.extra.as_ref()?.directory.as_ref()
     }
 
-    /// Returns the names in the file for modification if it is a directory, and otherwise `None`.
+    /// Returns the names that the file contains, for modification, if it is a directory, and otherwise `None`.
     pub fn directory_mut(&mut self) -> Option<&mut Directory> {
         self.extra.as_mut()?.directory.as_mut()
     }

@@ -94,14 +94,16 @@ pub struct Salvaged {
     pub groups: u64,
     /// Number of stripe groups of which too few zones could be read to recover their data.
     pub unreadable_groups: u64,
-    /// Number of zones that hold data and whose header does not name a stripe group of this file system.
+    /// Number of zones that have a write pointer, are not empty, and have no header of this file system. Conventional
+    /// zones and drives without zones are not counted.
     pub unknown_zones: u64,
     /// Number of units of records (blocks that describe the data before them) that were accepted.
     pub units: u64,
     /// Number of blocks that look like units of records and are not valid: damaged, or user data that resemble one.
     pub strange_units: u64,
-    /// Number of blocks with data that no unit describes: the unit is lost, or the power failed before it was written.
-    /// The files of these blocks were recovered as of an earlier record, or not at all.
+    /// Number of blocks with data, or unreadable, that no unit describes: the unit is lost, or the power failed before
+    /// it was written. Blocks of zeros do not count. The files of these blocks were recovered as of an earlier record,
+    /// or not at all.
     pub untold_blocks: u64,
     /// Number of files that were recovered, incomplete ones included.
     pub files: u64,
@@ -118,16 +120,17 @@ pub struct Salvaged {
     pub renamed: u64,
     /// Number of files without a known name and of directories without a known parent. They are in `lost+found`.
     pub unnamed: u64,
-    /// Number of blocks that do not match the checksum in their record and could not be reconstructed from parity.
+    /// Number of blocks that are unreadable or do not match the checksum in their record, and could not be
+    /// reconstructed from parity.
     pub damaged_blocks: u64,
-    /// Number of blocks that were reconstructed from parity.
+    /// Number of blocks of 4 KiB, data and units of records, that were reconstructed from parity.
     pub recovered_blocks: u64,
-    /// Number of valid blocks that no recovered file uses: they belong to an earlier version of their file, or are a
-    /// second copy of a block.
+    /// Number of blocks that match their checksum and that no recovered file uses: they belong to another version of
+    /// their file, or are a second copy of a block.
     pub superseded_blocks: u64,
     /// Numbers of the drives of the array that were not given or failed, counted from 0 in the array.
     pub missing_drives: Vec<u8>,
-    /// Names of the given drives that were replaced by others. Nothing on these drives is read.
+    /// Names of the given drives that were replaced by others. No file data on these drives are read.
     pub replaced: Vec<String>,
     /// Names of the given drives that were replaced and are read nevertheless, since the drive that replaced them is
     /// missing.
@@ -161,9 +164,9 @@ struct Everything {
     sequence: u64,
 }
 
-/// Reads all data of `drives` and writes new metadata to `metadata`, so that the file system can be mounted with both.
-/// If the metadata were on the drive with the data, `metadata` must be that drive. `progress` is called after each
-/// stripe group.
+/// Reads the stripe groups on `drives`, and writes new metadata to `metadata` with the files that the records in the
+/// groups describe, so that the file system can be mounted with both. The hot zone is not read. If the metadata were on
+/// the drive with the data, `metadata` must be that drive. `progress` is called after each stripe group.
 ///
 /// # Errors
 /// [`FsError::Format`] if `drives` are not of one file system with the store `log`, if too few of them are given, or if

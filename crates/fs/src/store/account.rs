@@ -65,8 +65,9 @@ impl Account {
         self.freed.set(self.freed.get() + blocks);
     }
 
-    /// Adds to the counts of [`Usage::records`]: `units` record units, and `blocks` blocks that were written only for
-    /// records. A record unit is a block of 4 KiB with records, stored behind the data that the records describe.
+    /// Adds to the counts of [`Usage::records`]: `units` record units, and `blocks` blocks that are written only for
+    /// records or at the end of a stripe group. A record unit is a block of 4 KiB with records, stored behind the data
+    /// that the records describe.
     pub fn record(&self, (units, blocks): (u64, u64)) {
         let (all_units, all_blocks) = self.records.get();
         self.records.set((all_units + units, all_blocks + blocks));

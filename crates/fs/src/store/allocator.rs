@@ -6,7 +6,8 @@ use crate::error::FsError;
 use crate::executor::Local;
 use crate::format::change::Extent;
 
-/// Space that is reserved for a file while its data are in memory. The default is empty.
+/// Space that is reserved for a file: for data that are still in memory, or for preallocated blocks. The default is
+/// empty.
 #[derive(Default, Debug)]
 pub struct Reservation {
     /// Number of data blocks of 4 KiB that the file may still allocate. Footers and records do not count.
@@ -19,8 +20,9 @@ pub struct Reservation {
 /// Blocks to which the data of a file are about to be written. Each run is written in order, from its first block.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Allocation {
-    /// Runs of blocks of 4 KiB for the data, in the order of the data, without footers and records. An allocation for
-    /// records alone has one run of 0 blocks.
+    /// Runs of blocks of 4 KiB for the data, in the order of the data, without footers and records. On a store that
+    /// appends to zones, each run is within one zone or stripe group. An allocation for records alone has one run of 0
+    /// blocks.
     pub runs: Vec<BlockRun>,
     /// Blocks that must hold no live data until the data are written: the footers on a caveat disk, which the write
     /// destroys. Empty on other stores.

@@ -55,8 +55,8 @@ pub trait Cleaning: Zoned {
     /// these blocks.
     fn allocate_for_cleaner(&self, blocks: u64) -> Local<'_, Option<Allocation>>;
 
-    /// Ends the emptying of zone `zone`. If `was_reset`, the zone was reset and can be written again. If not, its
-    /// blocks are unchanged.
+    /// Ends the emptying of zone `zone`. If `was_reset`, the zone was reset and can be written again; a stripe group of
+    /// an array is dropped. If not, its blocks are unchanged.
     fn emptied(&self, zone: u32, was_reset: bool);
 
     /// Counts an attempt to empty zone `zone` that failed because of a device error. After four failures without a

@@ -43,12 +43,14 @@ pub trait Records: Cleaning {
     ) -> Local<'a, Option<Allocation>>;
 
     /// Allocates blocks for records that still wait in memory, without data. Each call serves one stripe group to which
-    /// no task writes. Returns `None` if no such group has waiting records and space for them.
+    /// no task writes. A group whose end is too short for further data is filled with zeros. Returns `None` if no such
+    /// group has waiting records, or such an end.
     fn allocate_for_records(&self) -> Option<Allocation>;
 
     /// Returns the bytes to write after the data of `allocation`: units of records, and zeros. Their number is
-    /// [`Allocation::record_blocks`] times 4096. `sums` are the checksums of the data blocks, in order. Must be called
-    /// once for each allocation, before the next allocation in the same stripe group.
+    /// [`Allocation::record_blocks`] times 4096, or 0 if the stripe group does not exist any more. `sums` are the
+    /// checksums of the data blocks, in order. Must be called once for each allocation, before the next allocation in
+    /// the same stripe group.
     fn record_bytes(&self, allocation: &Allocation, sums: &[u32]) -> Vec<u8>;
 
     /// Removes and returns the runs of data that have no records and cannot get any at their place, for example after a

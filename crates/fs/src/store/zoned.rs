@@ -9,7 +9,10 @@ pub trait Zoned {
     /// KiB each. On an array, lists only the stripe groups that exist now.
     fn zones(&self) -> Vec<(u64, u64)>;
 
-    /// Returns the number of live blocks of 4 KiB in a zone. Blocks that are being written count as live.
+    /// Returns the number of live blocks of 4 KiB in zone `zone`. Data blocks that are being written count as live.
+    ///
+    /// # Panics
+    /// The store has no zone of this number.
     fn live_in(&self, zone: u32) -> u64;
 
     /// Returns whether no write to the zone is in flight and no run in it is pinned

@@ -37,7 +37,7 @@ const EVERY_SUBSET: usize = 6;
 /// Counts of a power-cut check.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tally {
-    /// Number of power cuts: one after each write, flush, reset and finish of a device.
+    /// Number of power cuts: one after each write, flush, reset and finish of a device since the first mount.
     pub cuts: u64,
     /// Number of states examined after the cuts. Each cut gives one state for each tried subset of unflushed blocks.
     pub states: u64,
@@ -155,7 +155,9 @@ async fn run(
     Ok((steps, rig.take_snapshots(), rig.broken_rules() - broken))
 }
 
-/// Checks that the file system shows the same names, attributes and file contents as the naive one.
+/// Checks that the file system has the names and file contents of the naive one, and equal file types, permissions,
+/// hard links, link targets and first bytes of extended attribute `user.a`. Other attributes, such as owners and times,
+/// and the root directory's own attributes are not compared.
 ///
 /// # Errors
 /// The first difference, or an access that failed. The error is a message.
@@ -190,7 +192,8 @@ fn difference(found: &BTreeMap<String, Shown>, expected: &BTreeMap<String, Shown
     "no difference".into()
 }
 
-/// Returns the attributes at every path of the file system but that of the root directory, without file contents.
+/// Returns the attributes that [`Shown`] has, by path, for every path of the file system but that of the root
+/// directory: file type, permissions, links, link target, and the first byte of extended attribute `user.a`.
 ///
 /// # Errors
 /// A directory could not be listed, or a file's attributes could not be read. The error is a message.
@@ -226,8 +229,9 @@ pub async fn shown(fs: &Fs) -> Result<BTreeMap<String, Shown>, String> {
     Ok(shown.into_iter().map(with_first).collect())
 }
 
-/// Performs `operations` on a new file system, and examines the states that a power cut can leave after each write,
-/// flush, reset and finish of a device.
+/// Performs `operations` on a new file system, and examines states that a power cut can leave after each write, flush,
+/// reset and finish of a device. Of more than 6 unflushed blocks not every surviving subset is tried, but none, all,
+/// and some others. Each state suffers one of the harms of `trial`, in turn.
 ///
 /// # Errors
 /// The first cut after which synced data or names are lost or too old, an access fails, a check finds an error, or a

@@ -67,8 +67,9 @@ fn on_two(toy: &Toy) -> Toy {
     (toy.0, Trial { metadata: two, harms, ..toy.1.clone() })
 }
 
-/// Returns configurations with a hot zone that holds the only copy of some files: two arrays and a single drive. One
-/// hot zone has space for most files, and one is the smallest possible, a single block.
+/// Returns three configurations with a hot zone that holds the only copy of some files: two arrays and a single drive,
+/// each with its metadata and the hot zone on two devices. One hot zone has space for most files, and one is the
+/// smallest possible, a single block.
 pub fn with_files_alone() -> Vec<Toy> {
     let with = |name, toy: &Toy, hot_blocks| (name, Trial { hot_blocks, ..toy.1.clone() });
     let (single, array) = (on_two(&toys()[4]), on_two(&arrays()[2]));
@@ -79,9 +80,9 @@ pub fn with_files_alone() -> Vec<Toy> {
     ]
 }
 
-/// Returns configurations with a hot zone that holds copies of files: two single drives and two arrays. One hot zone is
-/// the smallest possible, a single block. On the mirrored array, harm to the metadata devices also affects these
-/// copies.
+/// Returns four configurations with a hot zone beside the metadata that holds copies of files: two single drives and
+/// two arrays. One hot zone is the smallest possible, a single block. One array has its metadata on two devices. Harm
+/// to these devices also affects its copies of files.
 pub fn with_hot_zones() -> Vec<Toy> {
     let with = |name, toy: &Toy, hot_blocks| {
         let copies = ("hot_files".to_string(), "copies".to_string());
@@ -97,8 +98,8 @@ pub fn with_hot_zones() -> Vec<Toy> {
     ]
 }
 
-/// Returns configurations of arrays with a hot zone on their drives: in the conventional zones, or on the outer part of
-/// conventional disks. One of the hot zones has a single block in total.
+/// Returns three configurations of arrays with a hot zone on their drives: two in conventional zones, and one on the
+/// outer part of conventional disks. One of the hot zones has a single block in total.
 pub fn with_hot_zones_on_drives() -> Vec<Toy> {
     let (arrays, hot_on) = (arrays(), HotOn::Drives);
     let kind = Kind::Zoned { zone_blocks: 8, zones: 10, conventional: 2, active_max: None };
@@ -110,8 +111,8 @@ pub fn with_hot_zones_on_drives() -> Vec<Toy> {
     ]
 }
 
-/// Returns the configurations of small arrays from [`arrays`], with appends limited to three blocks of 4 KiB, so that
-/// several appends of a file are in flight.
+/// Returns the five configurations of small arrays from [`arrays`], with appends limited to three blocks of 4 KiB, so
+/// that several appends of a file are in flight.
 pub fn in_short_appends() -> Vec<Toy> {
     let with = |(name, toy): Toy| {
         let options = [toy.options.clone(), vec![("append_blocks".to_string(), "3".to_string())]].concat();
@@ -120,7 +121,8 @@ pub fn in_short_appends() -> Vec<Toy> {
     arrays().into_iter().map(with).collect()
 }
 
-/// Returns configurations of small arrays, each with the harms that its parity must tolerate.
+/// Returns five configurations of small arrays with the store `log`, each with the harms that its parity must tolerate.
+/// The arrays have 2 to 5 drives, 0 to 2 parity zones in a stripe group, and their metadata on one separate device.
 pub fn arrays() -> Vec<Toy> {
     let zoned = Kind::Zoned { zone_blocks: 8, zones: 9, conventional: 0, active_max: None };
     let array = |kind, drives: usize, parity, width: Option<&str>| {

@@ -17,7 +17,8 @@ pub enum File {
     Symlink(String),
 }
 
-/// Attributes that are visible at a path, without file contents.
+/// Attributes at a path that are compared with those of the naive file system. Sizes, owners, times and file contents
+/// are not included.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shown {
     /// File type and permissions, in the encoding of `st_mode`.
@@ -39,8 +40,8 @@ struct Node {
     attribute: Option<u8>,
 }
 
-/// The naive file system: a reference, as simple as possible, that is never full and loses nothing. The default has an
-/// empty root directory.
+/// The naive file system: a reference in memory, as simple as possible, that is never full and loses nothing. It has no
+/// owners, no times, and only extended attribute `user.a`. The default has an empty root directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Naive {
     nodes: BTreeMap<u32, Node>,
@@ -273,7 +274,8 @@ impl Naive {
         }
     }
 
-    /// Returns the attributes at every path but that of the root directory, without file contents.
+    /// Returns the attributes that [`Shown`] has, by path, for every path but that of the root directory: file type,
+    /// permissions, links, link target, and the first byte of extended attribute `user.a`.
     pub fn shown(&self) -> BTreeMap<String, Shown> {
         let paths = self.paths();
         let show = |number: u32| {

@@ -49,7 +49,7 @@ pub enum Operation {
     RemoveDirectory(String),
     /// Sets extended attribute `user.a` of a file to five bytes of the given value.
     SetAttribute(String, u8),
-    /// Sets the permission bits of a file.
+    /// Sets the permission bits of a file, with set-user-ID, set-group-ID and sticky.
     Mode(String, u32),
     /// Writes a checkpoint of the metadata.
     Checkpoint,
@@ -92,7 +92,8 @@ pub fn find(fs: &Fs, path: &str) -> Result<Inode, FsError> {
     names.into_iter().try_fold(ROOT, |directory, name| fs.lookup(directory, name.as_bytes()).map(|attr| attr.inode))
 }
 
-/// Performs `operation` on `fs`. Within [`Operation::Together`], operations on absent files are skipped.
+/// Performs `operation` on `fs`. The operations of [`Operation::Together`] run concurrently, and those on absent files
+/// are skipped.
 ///
 /// # Errors
 /// The error of the operation, or of the last one that failed of [`Operation::Together`]. [`FsError::NotSupported`] for
@@ -222,7 +223,7 @@ impl Chooser {
         Operation::Read(self.path())
     }
 
-    /// Returns a random operation other than a read or a remount, on paths that need not exist.
+    /// Returns a random operation on paths that need not exist. It is never a read, a remount or a `WriteOut`.
     pub fn choose(&mut self) -> Operation {
         let (path, other) = (self.path(), self.path());
         let (offset, seed) = (self.below(self.size_max), self.below(250) as u8);

@@ -25,7 +25,7 @@ pub enum Harm {
     CopyAltered(usize),
     /// A block of the device with this number, or 512 bytes of the block, are in an earlier state, as if a write was
     /// lost. The block is chosen at random for each state. Device numbers count the drives from 0, and after them the
-    /// copies of the metadata.
+    /// copies of the metadata. Nothing is changed if no block with older contents is found in 64 attempts.
     WriteLost(usize),
 }
 

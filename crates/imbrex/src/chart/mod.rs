@@ -65,9 +65,9 @@ impl Chart {
         self
     }
 
-    /// Reduces every series to at most `limit` points, but never below 4. Divides the x axis into intervals of equal
-    /// length and keeps the first, last, lowest and highest point of each, so that no peak is lost. Points must be in
-    /// the order of x.
+    /// Reduces every series with more points than `limit`, which counts as at least 4, to at most that many. Divides
+    /// the x axis into intervals of equal length and keeps the first, last, lowest and highest point of each, so that
+    /// no peak is lost. Points must be in the order of x.
     pub fn thin(mut self, limit: usize) -> Chart {
         let x = self.x.fit(self.series.iter().flat_map(|series| series.points.iter().map(|point| point.0)));
         for series in &mut self.series {

@@ -121,7 +121,11 @@ impl Batches {
     ///
     /// # Errors
     ///
-    /// If there is no such row group, if a column has an unsupported type, or if the data are damaged.
+    /// If a column has an unsupported type, or if the data are damaged.
+    ///
+    /// # Panics
+    ///
+    /// If the table has no row group of this number.
     pub fn group(&self, index: usize) -> Result<Batch> {
         let group = self.file.get_row_group(index)?;
         let rows = usize::try_from(group.metadata().num_rows()).expect("a group fits into memory");

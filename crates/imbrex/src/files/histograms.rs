@@ -25,7 +25,8 @@ const SCHEMA: &str = "message latency {
 }";
 
 impl Folder {
-    /// Writes `latency.parquet`, the latency histograms of `drives`, each given with its name. Returns its path.
+    /// Writes `latency.parquet` for `drives`, each given with its name: the latency histograms of its reads, of its
+    /// writes and of all its requests, with a row for each bucket that is not empty. Returns the path of the file.
     ///
     /// # Errors
     ///
@@ -39,7 +40,9 @@ impl Folder {
     }
 }
 
-/// Returns the contents of `latency.parquet` for `drives`, each given with its name, without writing a file.
+/// Returns the contents of `latency.parquet` for `drives`, each given with its name, without writing a file: the
+/// latency histograms of its reads, of its writes and of all its requests, with a row for each bucket that is not
+/// empty.
 ///
 /// # Errors
 ///

@@ -90,7 +90,8 @@ pub struct IoPart {
 }
 
 impl Folder {
-    /// Creates the temporary file for the rows of `ios.parquet` of the drive called `drive`: one row per request.
+    /// Creates the temporary file for the rows of `ios.parquet` of the drive called `drive`: one row per request, and
+    /// one for the service times that belong to no request.
     ///
     /// # Errors
     ///

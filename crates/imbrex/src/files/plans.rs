@@ -41,7 +41,7 @@ pub struct PlanPart {
 
 impl Folder {
     /// Creates the temporary file for the lines of `plan.jsonl` of the drive called `drive`. Each line is a plan: the
-    /// reads and writes of the medium that the layer makes for some requests or as background work.
+    /// reads and writes of the medium that the layer makes for requests, for a cache write-back or as background work.
     ///
     /// # Errors
     ///
@@ -68,8 +68,9 @@ impl Folder {
 }
 
 impl PlanSpool {
-    /// Writes a line for `plan`, which the layer made at simulated time `now` for the requests `commands`; no requests
-    /// means background work. [`PlanSpool::finish`] returns the first error of writing; later plans are then ignored.
+    /// Writes a line for `plan`, which began at simulated time `now` and serves `commands`: requests, or the writes of
+    /// a cache write-back; none means background work. [`PlanSpool::finish`] returns the first error of writing; later
+    /// plans are then ignored.
     pub fn record(&mut self, now: SimTime, commands: &[Command], plan: &Plan) {
         if self.failed.is_none() {
             let line = plan_value(&self.drive, now, commands, plan).to_string();

@@ -27,8 +27,9 @@ const SCHEMA: &str = "message timeline {
 }";
 
 impl Folder {
-    /// Writes `timeline.parquet` for `drives`, each given with its name: the numbers and bytes of reads and writes
-    /// completed in each window of simulated time. Returns its path.
+    /// Writes `timeline.parquet` for `drives`, each given with its name: a row for each point of its timeline, with the
+    /// numbers and bytes of the requests completed in it. Flushes and trims count as writes of no bytes. Times begin at
+    /// 0 when measuring begins. Returns the path of the file.
     ///
     /// # Errors
     ///
@@ -42,8 +43,9 @@ impl Folder {
     }
 }
 
-/// Returns the contents of `timeline.parquet` for `drives`, each given with its name, without writing a file: the
-/// numbers and bytes of reads and writes completed in each window of simulated time.
+/// Returns the contents of `timeline.parquet` for `drives`, each given with its name, without writing a file: a row for
+/// each point of its timeline, with the numbers and bytes of the requests completed in it. Flushes and trims count as
+/// writes of no bytes. Times begin at 0 when measuring begins.
 ///
 /// # Errors
 ///

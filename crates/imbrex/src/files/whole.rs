@@ -58,7 +58,8 @@ impl WholeFile {
     ///
     /// # Errors
     ///
-    /// If `path` is a block device or a file in use, or if the hidden file cannot be created.
+    /// If `path` is a block device or a file in use, if the hidden file cannot be created, or if the wait for a reader
+    /// was stopped.
     pub fn create(path: &Path) -> io::Result<WholeFile> {
         check_patiently(path).map_err(io::Error::other)?;
         let with = |file, hidden, path| WholeFile { out: BufWriter::with_capacity(1 << 16, file), hidden, path };

@@ -16,6 +16,10 @@ use crate::table;
 /// Returns the results of a simulation as a fragment of HTML, to be embedded in a page of another program: the main
 /// results as a table, the remarks, and a chart of the latencies. `series` has one element per drive, in the order of
 /// the drives in `summary`.
+///
+/// # Panics
+///
+/// If there are fewer series than drives.
 pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
     let workload = &summary.workload;
     let mut html = format!(

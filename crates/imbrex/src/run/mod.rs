@@ -37,7 +37,7 @@ pub struct Run<'a> {
 
 /// Results of a run of one drive.
 pub struct RunOutput {
-    /// Measurements that the engine made during the run.
+    /// Outcome of the engine's run: measurements, result of the integrity check, and the drive at the end of the run.
     pub outcome: Outcome,
     /// Options with which the run was made.
     pub options: Options,

@@ -143,8 +143,8 @@ impl Dataset {
         Ok(())
     }
 
-    /// Writes the table of all rows, `sweep.parquet`: `rows` first, in their order, then all other rows of the dataset.
-    /// Rows whose point has no file are left out. Does not write if the table is up to date. Returns its path.
+    /// Writes the table of all rows, `sweep.parquet`: those of `rows` that the dataset has, in their order, then all
+    /// other rows of the dataset whose point has its file. Does not write if the table is up to date. Returns its path.
     ///
     /// # Errors
     ///

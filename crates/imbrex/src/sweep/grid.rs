@@ -138,9 +138,9 @@ pub struct InMemory {
 }
 
 impl Grid {
-    /// Returns the points of `spec`, on its workloads and then on those in `memory`. Finds every workload; a trace is
-    /// read through once. If a parameter or option of the sweep makes a workload impossible, its points have an error
-    /// instead.
+    /// Returns the points of `spec`, on its workloads and then on those in `memory`. Finds every workload, and
+    /// reads each trace through. If a parameter or option of the sweep makes a workload impossible, its points have an
+    /// error instead.
     ///
     /// # Errors
     ///

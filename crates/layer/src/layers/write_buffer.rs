@@ -14,7 +14,8 @@ use crate::info::LayerInfo;
 use crate::parameters::{ParameterInfo, ParameterKind};
 
 /// Description of the layer `write-buffer` for the registry: on an interlaced disk, writes to bottom tracks are
-/// appended to a log in reserved top tracks, and written to their home in idle time.
+/// appended to a log in reserved top tracks. In idle time they are written to their home, if the log is fuller than
+/// the parameter `clean_above`.
 pub const INFO: LayerInfo = LayerInfo {
     name: "write-buffer",
     summary: "interlaced disk: writes to bottoms go to a log in reserved tops, and home when it fills and the drive is idle",

@@ -17,13 +17,14 @@ pub(super) struct Row {
     start: u64,
     /// Sectors from the start of one region to the start of the next; 0 if the row has only one region.
     step: u64,
-    /// Number of sectors of each region.
+    /// Number of sectors of each region of the row. A row is a sequence of regions of equal length at equal distances.
     pub sectors: u64,
-    /// LBA of the row's first region.
+    /// First LBA of the first region of the row, a sequence of regions of equal length.
     pub lba: u64,
-    /// Number of the row's first region among all regions, counted from 0.
+    /// Number of the first region of the row, counted from 0 over the regions of all rows. A row is a sequence of
+    /// regions of equal length.
     pub first: u32,
-    /// Number of regions in the row.
+    /// Number of regions in the row, a sequence of regions of equal length; at least 1.
     pub count: u32,
 }
 

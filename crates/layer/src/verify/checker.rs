@@ -64,7 +64,8 @@ struct Copied {
 }
 
 /// Checks the plans of one layer on one disk: executes them on a model of the medium, which knows the version of every
-/// sector, and reports the first step that loses or destroys data.
+/// sector, and reports the first step that loses or destroys data. On a host-managed drive, it only counts the sectors
+/// that the host's own writes destroy.
 #[derive(Debug)]
 pub struct Checker {
     disk: SharedDisk,

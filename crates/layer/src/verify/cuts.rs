@@ -35,7 +35,8 @@ pub struct PowerCutTest<'a> {
     /// Maximum number of sectors of a random command; the minimum is 1, but 0 for a flush.
     pub sectors_max: u32,
     /// Maximum number of images (possible states of the medium after a power cut) that are tried after each step. If
-    /// there are more, a random selection is tried.
+    /// there are more, a random selection is tried. If more than three earlier writes are not durable yet, not all
+    /// their combinations are tried even without this limit. Cuts during a repair are not limited.
     pub images_per_step: usize,
 }
 

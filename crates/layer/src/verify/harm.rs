@@ -23,7 +23,8 @@ pub struct Harm {
 }
 
 /// Returns the logical sectors that `command` destroys on `disk`, if every sector lies where the map of `layer` says.
-/// Returns no sectors if the layer is not host-managed or the command is not a write.
+/// Sectors that the host never wrote are included. Returns no sectors if the layer is not host-managed or the command
+/// is not a write.
 pub fn of(disk: &SharedDisk, layer: &dyn Layer, command: &Command) -> Harm {
     let mut harm = Harm::default();
     if !layer.is_host_managed() || command.operation != Operation::Write {

@@ -247,6 +247,10 @@ impl Zones {
     ///
     /// A sector lies past the last zone, the zone is full, read-only or offline, the write does not begin at the write
     /// pointer, it reaches past the end of the zone, or too many zones are open or active. Nothing changes then.
+    ///
+    /// # Panics
+    ///
+    /// If the accepted writes of the zone in flight have 2³² sectors or more.
     pub fn accept_write(&mut self, lba: Lba, sectors: u64) -> Result<u32, ZoneError> {
         self.check_range(lba, sectors.max(1))?;
         let index = self.index_of(lba)?;
@@ -385,8 +389,9 @@ impl Zones {
         Ok(())
     }
 
-    /// Resets the write pointer of zone `index` to the start of the zone, so that the zone is empty. Its data are lost.
-    /// Appends the zone's record and a barrier to `plan`, unless the zone has no written sectors and is not full.
+    /// Resets the write pointer of zone `index` to the start of the zone, so that the zone is empty and not open. Its
+    /// data are lost, accepted writes in flight included. Appends the zone's record and a barrier to `plan`; appends
+    /// nothing if the pointer is at the start already and the zone is not full.
     ///
     /// # Errors
     ///
@@ -420,9 +425,9 @@ impl Zones {
     }
 
     /// Sets the write pointer of zone `index` back to `to` sectors from the start of the zone (Singh 2014 §2.2.1). The
-    /// data from there on are lost. A full zone becomes closed; any zone becomes empty if `to` is 0; an open zone
-    /// otherwise stays open. Appends the zone's record and barriers to `plan`. If the zone is not full and its pointer
-    /// is at `to` already, the pointer does not change and nothing is appended.
+    /// data from there on are lost. A full zone becomes closed, unless `to` is the length of the zone; any zone becomes
+    /// empty if `to` is 0; an open zone otherwise stays open. Appends the zone's record and barriers to `plan`. If the
+    /// zone is not full and its pointer is at `to` already, the pointer does not change and nothing is appended.
     ///
     /// # Errors
     ///
@@ -604,7 +609,7 @@ impl Zones {
         self.places.native(lba)
     }
 
-    /// Returns the bytes of memory that the zones' structures take now.
+    /// Returns the bytes of memory that the tables of the zones' places and states take now.
     pub fn measured_bytes(&self) -> u64 {
         self.places.measured_bytes() + self.states.measured_bytes()
     }

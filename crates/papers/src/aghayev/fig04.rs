@@ -38,9 +38,11 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     ];
     let mut report = Report {
         method: format!(
-            "Test 1: {WRITES} writes of 4 KiB to different blocks of the first GiB, in random order, one after \
-             the other. On Emulated-SMR-1 the blocks are from {ONE_BAND_MIB} MiB: a mod n spreads a GiB over 26 \
-             of its cache bands, and the paper's fixed 10 ms needs one."
+            "Test 1 of Aghayev 2015: {WRITES} writes of 4 KiB, one after the other, to different blocks in random \
+             order. The blocks lie in the first GiB of the drive; on Emulated-SMR-1 they lie in the first \
+             {ONE_BAND_MIB} MiB. This drive assigns a band to a cache band by the band's number modulo the number of \
+             cache bands, so a GiB would use 26 cache bands. The fixed latency of 10 ms in the paper needs a single \
+             cache band."
         ),
         ..Report::default()
     };
@@ -162,10 +164,11 @@ fn first_write(report: &mut Report, progress: &Progress) -> Result<(), Failure> 
         Some(is_near(low, 41.0, 0.1) && is_near(high, 52.0, 0.1)),
     );
     report.remarks.push(
-        "Parking is not modelled: before each of 100 writes a read at the inner diameter takes the head there. A \
-         seek of 16 ms, up to a rotation until the next packet's place comes by, and 25 ms of writing make 41 to \
-         52 ms."
-            .into(),
+        "The simulated Seagate drive does not park its head. Instead, a read at the inner diameter takes the head \
+         there before each of 100 writes. Such a write takes a seek of 16 ms, up to a rotation (10 ms) until the \
+         place of the next packet passes the head, and 25 ms of writing. These parts explain the paper's 41 to 52 \
+         ms."
+        .into(),
     );
     Ok(())
 }
@@ -191,9 +194,11 @@ fn bursts(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
         );
     }
     report.remarks.push(
-        "The number of writes that took 6,539 and 216 ms is inferred from the second: a seek of 16 ms from where the \
-         head is parked and eight packets of 25 ms make 216 ms, and eight packets of 31 are 248 writes. One by one \
-         they make 16 + 248 · 25 + 300 = 6,516 ms, and up to a rotation of waiting for the first."
+        "Aghayev 2015 gives the times of a burst of writes on the Seagate drive, 6,539 ms at depth 1 and 216 ms at \
+         depth 31. We infer the number of writes, 248, from the second time: 216 ms are a seek of 16 ms from the \
+         place where the head is parked and eight packets of 25 ms, and at depth 31 a packet takes 31 writes. At \
+         depth 1, the 248 writes take 16 + 248 · 25 + 300 = 6,516 ms, where 300 ms are a merge of the drive's map. \
+         Up to a rotation of waiting for the first write is added."
             .into(),
     );
     Ok(())

@@ -28,9 +28,10 @@ const AGAIN: usize = 200;
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
-            "Seagate, {DEPTH} outstanding: {BURSTS} bursts of {DEPTH} random writes of each size from {} to {} \
-             KiB in steps of {}; the latency of a size is the median. Then {AGAIN} random writes of 4 KiB in the \
-             first GiB at depths 1 and {DEPTH}, read again one by one in the order written.",
+            "The Seagate drive gets {BURSTS} bursts of {DEPTH} random writes of each size from {} to {} KiB, in \
+             steps of {} KiB, with {DEPTH} writes outstanding. The latency of a size is the median of its writes. \
+             Then the drive gets {AGAIN} random writes of 4 KiB in the first GiB, at depth 1 and at depth {DEPTH}; \
+             the blocks are read back one by one in the order of writing.",
             SIZES_KIB.0, SIZES_KIB.1, SIZES_KIB.2
         ),
         ..Report::default()

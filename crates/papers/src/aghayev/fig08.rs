@@ -24,9 +24,10 @@ const PLACES: [&str; 3] = ["low", "middle", "high"];
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
-            "Test 2 at the beginning, the middle and the end of the addresses: {WRITTEN} writes of 4 KiB to every \
-             other block, then reads of the {} blocks one after the other. The Seagate's writes are made at depth \
-             31, which packs them as its volatile cache does (the paper had it on here).",
+            "Test 2 of Aghayev 2015, at the beginning, in the middle and at the end of the addresses of each drive: \
+             {WRITTEN} writes of 4 KiB to every other block of a range, then reads of all {} blocks of the range, \
+             one after the other. The Seagate drive gets its writes at depth 31. It then packs them as with its \
+             volatile cache, which was on in the paper. The other drives get their writes at depth 1.",
             2 * WRITTEN
         ),
         ..Report::default()
@@ -93,10 +94,12 @@ fn location_claims(report: &mut Report, trials: &[Vec<Observed>]) {
         Some(third.iter().all(|&at| is_near(at, 10.0, 0.05))),
     );
     report.remarks.push(
-        "Emulated-SMR-3: to the log and back is a whole number of rotations for two reads. The paper's 10 ms are \
-         two rotations, always; with the seeks that this profile assumes (0.8 ms to the next track, about 2 ms \
-         over a zone) both fit into one wherever the log stands well to the data, so the mean is between 5 and 10 \
-         ms, and nearer to 5 where the data lie close to the log of their zone: the three differ by that distance."
+        "On Emulated-SMR-3, two successive reads of fragmented data, one from the log of the zone and one from the \
+         data's own place, together take a whole number of rotations. In Aghayev 2015 they always take two \
+         rotations, 10 ms for each read. Here both reads fit into one rotation at some angles between log and data, \
+         because the profile assumes short seeks (0.8 ms to the next track, about 2 ms over a zone). So the mean \
+         latency of a read lies between 5 and 10 ms. It is nearer to 5 ms where the data lie close to the log of \
+         their zone; the three places differ in this distance."
             .into(),
     );
     let seagate = means(3);

@@ -29,8 +29,9 @@ const SHORT_PAUSE: SimDuration = SimDuration(2_000_000_000);
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
-            "Test 3: {WRITTEN} writes of 4 KiB to every other block from {OFFSET_MIB} MiB on, a pause of 3 s, \
-             then reads of the {} blocks one after the other. The Seagate's writes are made at depth 31.",
+            "Test 3 of Aghayev 2015: {WRITTEN} writes of 4 KiB to every other block from {OFFSET_MIB} MiB on, a \
+             pause of 3 s, then reads of the {} blocks of this range, one after the other. The Seagate drive gets \
+             its writes at depth 31, the other drives at depth 1.",
             2 * WRITTEN
         ),
         ..Report::default()
@@ -63,10 +64,11 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
             .into(),
     );
     report.remarks.push(
-        "The paper's 180 ms of reading cannot be the whole band of 30 MiB that fig. 15 gives there: they would be 175 \
-         MB/s in the middle of the drive, as much as its sequential reads reach at the outer diameter (19 GiB in 115 \
-         s, fig. 19). It may have read from the first dirty track on, as partial read-modify-write does, which the \
-         paper leaves open; its 227 ms of rewriting fit the whole band. Ours reads the whole band, seek included."
+        "In Aghayev 2015 the Seagate drive takes 180 ms to read a band before it rewrites the band. In this time it \
+         cannot have read the whole band of 30 MiB (fig. 15): that would be 175 MB/s in the middle of the drive, as \
+         much as sequential reads reach at the outer diameter (19 GiB in 115 s, fig. 19). It may have read from the \
+         first dirty track on, as a partial read-modify-write does; the paper leaves this open. The paper's 227 ms \
+         of rewriting fit the whole band. Our drive reads the whole band, and our time includes the seek."
             .into(),
     );
     Ok(report)

@@ -30,7 +30,10 @@ const CASES: [(&str, u64, u32, u64, &str); 3] = [
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
-        method: format!("Random writes until one has to wait for cleaning, on a toy: `{TOY}`."),
+        method: format!(
+            "The experiment makes random writes until a write has to wait for cleaning. The drive is a \
+             toy disk, small enough to compute the results by hand: `{TOY}`."
+        ),
         ..Report::default()
     };
     for (case, kib, depth, theirs, runs_out) in CASES {

@@ -38,11 +38,12 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     ];
     let mut report = Report {
         method: format!(
-            "Test 9: 4 KiB are written every MiB over {BLOCKS} MiB, in random order; after 5 s of cleaning the \
-             blocks are read in the order of their addresses. A cleaned band is the longest run of reads that \
-             were served a MiB apart, as the addresses are. Where cleaning is lazy, {BLOCKS_LAZY} blocks are \
-             written over and over, each time in another order, until cache bands are full and a few writes more \
-             have one cleaned."
+            "Test 9 of Aghayev 2015: 4 KiB are written in each MiB of a range of {BLOCKS} MiB, in random order. \
+             After a pause of 5 s, in which the drive can clean, the blocks are read in the order of their \
+             addresses. The size of a band is the longest run of reads that were served from places a MiB apart, \
+             like their addresses. Emulated-SMR-1 and Emulated-SMR-2 clean only when a cache band is full. On these \
+             drives {BLOCKS_LAZY} blocks are written over and over, each time in another order, until cache bands \
+             are full; one write more makes the drive clean a band."
         ),
         ..Report::default()
     };

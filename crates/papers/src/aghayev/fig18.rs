@@ -43,9 +43,10 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     let end_mib = capacity_sectors(&drive) / MIB_SECTORS - READ_MIB;
     let mut report = Report {
         method: format!(
-            "Test 11 by samples: at {SAMPLES} places over the drive, and every {DETAIL_STEP_MIB} MiB of three \
-             parts of it, {READ_MIB} MiB are read in one go, as look-ahead makes a stream of reads of a MiB. Time \
-             is what reading everything at those rates takes."
+            "Test 11 of Aghayev 2015 reads the whole drive in order; this experiment reads samples. {READ_MIB} MiB \
+             are read in one go, as look-ahead reads a stream of 1 MiB reads: at some {SAMPLES} places over the \
+             whole drive, and at most {DETAIL_STEP_MIB} MiB apart in three parts of it (outer diameter, middle, \
+             inner diameter). The time in the charts is the time that reading everything at the sampled rates takes."
         ),
         ..Report::default()
     };
@@ -68,8 +69,9 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         report.figures.push((format!("{id}.svg"), head_chart(&id, name, samples)));
     }
     report.remarks.push(
-        "The zone at the middle diameter is drawn with the same strokes as its neighbours: the conventional \
-         region there has a layout of its own in the paper (fig. 19c), of which it gives no numbers."
+        "In Aghayev 2015 the conventional region at the middle diameter of the Seagate drive has a layout of its own \
+         (fig. 19c), of which the paper gives no numbers. Our drive has strokes there as in the neighbouring zones. \
+         A stroke is a range of tracks that the arm passes in one direction."
             .into(),
     );
     Ok(report)

@@ -114,7 +114,7 @@ pub(crate) struct Background {
 pub(crate) struct Observed {
     /// The requests that were served, in the order of completion.
     pub served: Vec<Served>,
-    /// The phases of background work, in the order of time.
+    /// The phases of background work that read or write a medium, in the order of time.
     pub background: Vec<Background>,
     /// Positions of the head at the beginning of transfers, in the order of time, thinned out.
     pub head: Vec<HeadSample>,

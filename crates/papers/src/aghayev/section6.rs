@@ -66,10 +66,11 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         Some(is_near(ratio, 15.0, 0.1)),
     );
     report.remarks.push(
-        "The paper left these measurements out, and their depth, and says that they equal the random writes of test \
-         1: 25 ms each. One after the other, a conventional drive waits a rotation of 10 ms for a small write, so \
-         the ratio is 25 to 10 until a packet has to be cut, and 3 only where it is; with a deep queue the \
-         conventional drive writes without a pause."
+        "Aghayev 2015 §6 does not show its measurements of sequential writes without the volatile cache, and does \
+         not give their depth. It says that they equal the random writes of test 1: 25 ms each. At depth 1, a \
+         conventional drive waits a rotation of 10 ms for a small write. So the ratio is 25 to 10 until a write is \
+         divided into several packets, and 3 or more only then. At depth 31, the conventional drive writes without a \
+         pause, so the ratio is larger."
             .into(),
     );
     Ok(report)

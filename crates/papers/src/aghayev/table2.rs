@@ -32,10 +32,10 @@ const ROWS: [Row; 8] = [
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
-        method: "Writes uniform over the drive until one of them has to wait for cleaning; the count is of the \
-                 writes before it. The Seagate's rows may differ by 2 %. The paper read the cliff of the emulated \
-                 drives off in steps of about 1 GiB (9,175,056 writes are 35 GiB), so ours may lie up to 4 % \
-                 above."
+        method: "The experiment makes random writes all over the drive until one of them has to wait for cleaning, \
+                 and counts the writes before it. On the Seagate drive the count may differ from that of Aghayev \
+                 2015 by 2 %. On the emulated drives, the paper read this number off in steps of about 1 GiB \
+                 (9,175,056 writes are 35 GiB), so our count may be up to 4 % higher."
             .into(),
         ..Report::default()
     };

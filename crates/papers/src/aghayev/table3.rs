@@ -47,8 +47,9 @@ const ROWS: [Row; 3] = [
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
-        method: "Every test of the probe, in virtual time, on each drive as new; the probe sees completion times alone. Categories \
-                 must be those of the tables, sizes within 5 %."
+        method: "The experiment runs every test of `imbrex probe`, in virtual time, on new drives. The probe sees \
+                 only the times at which requests complete. Categories must be those of the tables of Aghayev 2015; \
+                 sizes may differ by 5 %."
             .into(),
         ..Report::default()
     };
@@ -61,14 +62,17 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         claim_row(&mut report, row, &verdict);
     }
     report.remarks.push(
-        "What can be observed of map and cache is where cleaning begins: 182,270 entries and 16.78 GiB on the 5 TB drive \
-         (table 2). The 200,000 and 20 GiB of table 3 are extrapolated, for the paper assumes a watermark; the same \
-         factor is laid on ours for the map. For the size of the 8 TB drive's cache the paper gives nothing that was observed."
+        "From outside a drive, only the point at which cleaning begins shows the sizes of map and cache: 182,270 \
+         entries and 16.78 GiB on the 5 TB drive (Aghayev 2015 table 2). The 200,000 entries and 20 GiB of table 3 \
+         are extrapolated, because the paper assumes that cleaning begins at a watermark below the full size. We \
+         multiply our count of map entries by the paper's factor. For the size of the cache of the 8 TB drive, the \
+         paper gives no observed value."
             .into(),
     );
     report.remarks.push(
-        "The shingling direction was seen through a window, not told by latencies. Cleaning takes 0.6 s where one block of \
-         a band was written, which is what the probe measures; the 1.6 s are those of a band half written (fig. 11)."
+        "Aghayev 2015 observed the direction of shingling through a window in the drive and not by latencies, so the \
+         probe cannot find it. Cleaning takes 0.6 s if one block of a band was written; the probe measures this \
+         case. The 1.6 s in table 3 are for a band in which half of the blocks of 4 MiB were written (fig. 11)."
             .into(),
     );
     Ok(report)

@@ -30,8 +30,10 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     }
     let mut report = Report {
         method: format!(
-            "Ten drives of 1 to 10 % cache, flat out, over the conventional drive of the same mechanics. The paper's trace is \
-             not public; the workload is `{WORKLOAD}`."
+            "The experiment runs a workload on ten set-associative drives, with a cache of 1 to 10 % of the drive, \
+             and on the conventional drive of equal mechanics. Each request is issued when the one before completes. \
+             The *slowdown* of a drive is its run time divided by that of the conventional drive. The trace of \
+             Cassuto 2010 is not public; the workload is `{WORKLOAD}`."
         ),
         ..Report::default()
     };

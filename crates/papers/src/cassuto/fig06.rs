@@ -45,8 +45,10 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     let small = measure(&small_drive, 10_000, progress)?;
     let mut report = Report {
         method: format!(
-            "{WRITES} writes of 4 KiB, uniform over the drive, one after the other, on `{SET_ASSOCIATIVE}` (regions of \
-             50,000 blocks) and with regions of 10,000 blocks (`{SMALL_REGIONS}`: more guards, outside the 6·10⁸ blocks). The cliff is the first collection."
+            "The experiment makes {WRITES} random writes of 4 KiB all over the drive, one after the other. It runs \
+             on `{SET_ASSOCIATIVE}`, with regions of 50,000 blocks, and on the same drive with regions of 10,000 \
+             blocks (`{SMALL_REGIONS}`). Smaller regions need more guards; the added tracks hold these guards, so \
+             that 6·10⁸ blocks remain for data. The *cliff* is the first collection of a cache region."
         ),
         ..Report::default()
     };

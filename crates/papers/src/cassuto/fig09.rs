@@ -34,8 +34,10 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     let conventional = throughput(CONVENTIONAL, "rw=write,bs=4k", 0, progress)?;
     let mut report = Report {
         method: format!(
-            "The cache is filled by 0 to {FULL} writes of 4 KiB, uniform over the drive or in order from its start; then 8 GiB \
-             are read in order from the start. `{SET_ASSOCIATIVE}`, flat out."
+            "The experiment makes 0 to {FULL} writes of 4 KiB on `{SET_ASSOCIATIVE}`, at random all over the drive \
+             or in order from its start. These writes fill the disk cache to different degrees. Then 8 GiB are read \
+             in order from the start of the drive. Each request is issued when the one before completes; only the \
+             reads are measured."
         ),
         ..Report::default()
     };

@@ -67,10 +67,11 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     let set_associative = measure(SET_ASSOCIATIVE, WRITES, progress)?;
     let mut report = Report {
         method: format!(
-            "{WRITES} writes of 4 KiB, uniform over the drive, one after the other, on `cassuto-307g+s-blocks` (S-blocks of 2000 \
-             blocks, 1 % for cache buffers and 1 % for extra S-blocks, 1500 sections), under two destage policies; and on the \
-             set-associative drive. The cliff is the first write that had to clean. What becomes of the rate is seen in \
-             {WRITES_TO_STEADY} writes: until the S-block buffers have turned twice."
+            "The experiment makes {WRITES} random writes of 4 KiB all over the drive, one after the other. It runs \
+             on `cassuto-307g+s-blocks` (S-blocks of 2000 blocks, 1 % for cache buffers and 1 % for extra S-blocks, \
+             1500 sections) under two destage policies, and on the set-associative drive. The *cliff* is the first \
+             write that had to wait for cleaning. A run of {WRITES_TO_STEADY} writes shows the later course of the \
+             rate, until the S-block buffers have turned twice."
         ),
         ..Report::default()
     };
@@ -81,10 +82,12 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     if let Some(table) = real_trace(progress)? {
         report.tables.push(table);
         report.remarks.push(
-            "A destaged S-block leaves its old copy dead in the middle of its section's ring, and dead copies are freed only as the \
-             tail passes them: for a few hot S-blocks the ring of 200 has to be turned past hundreds of live ones, each moved. \
-             Uniform writes leave cached blocks in every S-block, so the one nearest the tail is always worth destaging; on a real \
-             trace it is not. Spare S-blocks make the ring turn less often, and with them amplification falls; a larger cache does \
+            "On a real trace, the layer `s-blocks` writes many sectors for each sector of the host. When an S-block \
+             is destaged, its old copy stays as dead data in the ring of its section, and is freed only when the \
+             tail of the ring passes it. If a few S-blocks are hot, the tail of the ring of 200 S-blocks must pass \
+             hundreds of live ones, and each of these is copied. Uniform writes leave cached blocks in every \
+             S-block, so it always pays to destage the S-block nearest to the tail; on a real trace it does not. \
+             With more spare S-blocks the ring turns less often and fewer sectors are written. A larger cache helps \
              little, and larger sections make it worse."
                 .into(),
         );
@@ -188,12 +191,14 @@ fn rise(report: &mut Report, rise: &Rise) {
         Some(rise.is_as_theirs()),
     );
     report.remarks.push(
-        "The rise takes a turn of the S-block buffers. When the caches are full for the first time an S-block has 2.5 writes in them on \
-         average, whichever is destaged; once all have been destaged in turn, the one whose turn it is has gathered writes for a \
-         whole turn: 5, so each rewrite of an S-block makes room for twice as much. A model of one section's counts, a test of \
-         this experiment, has the same rise, and its peak: the S-blocks that are destaged last in the first turn have gathered \
-         longest. The paper gives 1,000 s as the length of its run, in which 1,500 sections cannot have made a turn: its fig. 12 \
-         begins elsewhere, or has fewer S-blocks."
+        "After the cliff, the rate of the layer `s-blocks` rises during one turn of the S-block buffers, in which \
+         every S-block is destaged once. When the caches are full for the first time, they hold 2.5 writes of each \
+         S-block on average. After the turn, the S-block to be destaged has gathered writes during a whole turn: 5. \
+         So each rewrite of an S-block frees twice as much space. A model of the counts of one section, which is a \
+         test of this experiment, shows this rise and its peak: the S-blocks that are destaged last in the first \
+         turn have gathered writes for the longest time. Cassuto 2010 gives 1,000 s as the length of its run, in \
+         which 1,500 sections cannot make a turn. So its fig. 12 begins at another time, or its drive has fewer \
+         S-blocks."
             .into(),
     );
 }

@@ -25,9 +25,10 @@ const READ_AHEAD_BYTES: u64 = WRITE_CACHE_BYTES / 2;
 pub(super) struct Case<'a> {
     /// Specification of the drive: `PROFILE+LAYER:key=value,…`.
     pub drive: &'a str,
-    /// Name of a built-in workload, or a generator's specification in fio's terms.
+    /// Name of a built-in workload, or a generator's specification in fio's terms. The workload must keep a queue of
+    /// fixed depth full; with another the run fails.
     pub workload: &'a str,
-    /// Whether the drive's volatile write cache of 64 MiB is on.
+    /// Whether the drive has a volatile write cache, which is then of 64 MiB instead of the size in its profile.
     pub has_write_cache: bool,
     /// Number of requests after which the run ends, counted from the cliff: the first request that waits for cleaning.
     /// `None` runs the workload to its end.
@@ -37,9 +38,9 @@ pub(super) struct Case<'a> {
 /// The cliff of a run: the first time that a request of the host had to wait until the layer had cleaned.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Cliff {
-    /// Number of requests that had completed before the cliff.
+    /// Number of requests that had completed before the cliff: the first time that a request had to wait for cleaning.
     pub requests: u64,
-    /// Simulated time at which the cliff was reached.
+    /// Simulated time of the cliff: the first time that a request had to wait for cleaning.
     pub at: SimTime,
 }
 

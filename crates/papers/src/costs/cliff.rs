@@ -25,8 +25,9 @@ const SHOWN: [&str; 5] = ["cmr-5900", "st5000as0011", "st8000as0022", "emulated-
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
-            "`{WORDS}`, ended {PAST_CLIFF} writes after the cliff: the first time that a write has to wait until \
-             the drive has cleaned something. A drive without one has the 500,000 writes of `{WITHOUT}`."
+            "The workload is `{WORDS}`; it ends {PAST_CLIFF} writes after the cliff, the first time that a write has \
+             to wait until the drive has cleaned something. Drives without a cliff get the 500,000 writes of the \
+             built-in workload `{WITHOUT}`."
         ),
         ..Report::default()
     };

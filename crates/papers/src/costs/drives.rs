@@ -23,8 +23,9 @@ pub(super) const WORKLOADS: [(&str, &str); 5] = [
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
-        method: "The built-in workloads `mail-server`, `database`, `resilver-source`, `resilver-target` and `backup`, \
-                 on drives that were never written before, with a volatile cache of 64 MiB."
+        method: "The tables show the built-in workloads `mail-server`, `database`, `resilver-source`, \
+                 `resilver-target` and `backup` on drives that were never written before and have a volatile cache \
+                 of 64 MiB."
             .into(),
         ..Report::default()
     };

@@ -24,8 +24,10 @@ const PLACES: [(&str, &str); 2] = [("the whole drive", "100%"), ("10 GiB", "10G"
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
-        method: "Random writes of 4 KiB, 31 at a time, more than fill the cache. Pauses follow, each with as many \
-                 writes again. A cell is the number of writes after the pause before one waits for cleaning."
+        method: "Random writes of 4 KiB, with 31 outstanding, first fill the cache, and go on. Then the drive is \
+                 idle for each of the times in the table in turn, and gets as many writes again after each. A cell \
+                 is the number of writes that the drive takes after the idle time, until one has to wait for \
+                 cleaning."
             .into(),
         ..Report::default()
     };

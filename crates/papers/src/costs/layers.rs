@@ -49,8 +49,9 @@ const WORDS: &str = "rw=randwrite,bs=4k,number_ios=1000000,iodepth=31";
 fn shingled(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
-            "`cassuto-307g`, one command at a time, caches of a hundredth of it; the first table has `{WORDS}`, ended \
-             50,000 writes after the cliff."
+            "The tables compare the layers on the drive `cassuto-307g`, which serves one command at a time. Disk \
+             caches take a hundredth of the drive. The workload of the first table is `{WORDS}`, ended 50,000 writes \
+             after the cliff."
         ),
         ..Report::default()
     };

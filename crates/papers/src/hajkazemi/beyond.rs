@@ -61,14 +61,14 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     let names: Vec<&str> = cases.iter().map(|case| case.name).collect();
     let mut report = Report {
         method:
-            "The paper leaves open whether an interlaced drive can have the latency of a conventional one with the \
-                 memory of a controller. So no claim of the paper is judged here. The workloads are the stand-ins for \
-                 the machines with fewer than 12 million requests; the lengths of their bursts and pauses are drawn \
-                 from the source `cloudphysics`. They run on the paper's layers, on ours of the same names, and on \
-                 every other layer for interlaced disks. A layer is left out if its map of a drive of 20 TB takes more \
-                 than 16 MB. A machine has conventional latency on a layer if mean and tail (99.9 %) are at most 1.1 \
-                 times those of the conventional drive. Busy is the share of the simulated time in which the drive \
-                 works, cleaning included."
+            "Hajkazemi 2019 leaves open whether an interlaced drive can have the latency of a conventional one with \
+             the memory of a controller. So no claim of the paper is judged here. The workloads are the stand-ins \
+             for the machines with fewer than 12 million requests; the lengths of their bursts and pauses are drawn \
+             from the source `cloudphysics`. They run on the paper's layers, on ours of the same names, and on every \
+             other layer for interlaced disks. A layer is left out if its map of a drive of 20 TB takes more than 16 \
+             MB. A machine has conventional latency on a layer if mean and tail (99.9 %) are at most 1.1 times those \
+             of the conventional drive. Busy is the share of the simulated time in which the drive works, cleaning \
+             included."
                 .into(),
         ..Report::default()
     };
@@ -82,7 +82,10 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     report.tables.push(times_conventional(&view, &layers, &names));
     let maps =
         memory[1..].iter().chain(&too_large).map(|(layer, bytes)| format!("{layer} {}", imbrex::human::bytes(*bytes)));
-    report.remarks.push(format!("Map of 20 TB, by formula: {}.", maps.collect::<Vec<_>>().join(", ")));
+    report.remarks.push(format!(
+        "Size of the map of each layer for a drive of 20 TB, by the layer's formula: {}.",
+        maps.collect::<Vec<_>>().join(", ")
+    ));
     Ok(report)
 }
 

@@ -39,11 +39,14 @@ const EAGER: &str = "interval=8,hot_tracks=1,hotness=reset,payback=0";
 fn run(_bars: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
-            "On the profile `imr-1t`, the host side left out: one operation after the other. `half` is the paper's \
-             accounting; what an operation transfers, {NEGLECTED:.4} rotations at most, is left out, as there. Two operations in a thousand may differ: a bottom at the end of the disk or \
-             of what is set aside has one neighbour, some neighbours' sectors lie across the end of their track, and a random \
-             place may be next to the last. {WRITES} writes of a sector at random bottom (or top) tracks, {MOVES} moves of random \
-             bottom tracks. With `exact` every sector has an angle."
+            "The experiment measures the costs of operations on the profile `imr-1t`, one operation after the other, \
+             without the host side of the drive. Rows with `half` use the accounting of Hajkazemi 2019: each wait \
+             for the platter counts as half a rotation, and the time of the transfer, at most {NEGLECTED:.4} \
+             rotations, is left out. Two operations in a thousand may have another cost there, for three reasons: a \
+             bottom track at the end of the disk or of a reserved part has one neighbour; sectors of the neighbours \
+             lie across the end of their track; or a random place is next to the one before. Rows with `exact` use \
+             the angle of every sector. Costs of writes are from {WRITES} writes of a sector at random bottom (or \
+             top) tracks, costs of moves from {MOVES} moves of random bottom tracks."
         ),
         ..Report::default()
     };
@@ -53,11 +56,13 @@ fn run(_bars: &Progress) -> Result<Report, Failure> {
     exact_moves(&mut report)?;
     memory(&mut report)?;
     report.remarks.push(
-        "The trip to the backup region and back takes two seeks and the wait for a place there, which comes at any \
-         angle: k is on average 1 + 2 t_seek/t_rot, with t_seek that to the region, rounded up to whole \
-         rotations by the angle of the write. The paper's two rotations lie between one region in the middle of the disk and \
-         sixteen. Pseudo-tracks of a drive with equal tracks are tracks, which begin at once wherever the head comes \
-         down, so the four waits of half a rotation that §2.4 counts do not arise on `exact`: 11 rotations, not 13."
+        "In `imr-rmw`, k is the time of the trip to the backup region and back, in rotations. The trip takes two \
+         seeks (t_seek is the seek to the region) and the wait for a place in the region, which may lie at any \
+         angle. It ends at the angle of the write, so k is a whole number for each write. On average, k is 1 + 2 \
+         t_seek/t_rot. The two rotations of Hajkazemi 2019 lie between our averages for one region in the middle of \
+         the disk and for sixteen regions. On a drive with equal tracks, pseudo-tracks are tracks, and access to a \
+         whole track begins at the sector at which the head arrives. So the four waits of half a rotation in §2.4 do \
+         not arise in rows with `exact`: a swap takes 11 rotations, not 13."
             .into(),
     );
     Ok(report)

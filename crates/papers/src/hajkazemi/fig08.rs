@@ -65,13 +65,16 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 
 fn method() -> String {
     format!(
-        "The fifteen stand-ins, whole, on `imr-1t` with the paper's own layers and steps (`safety=paper`, the hottest k of an \
-         interval of 20,000 writes, counts reset) and on the conventional drive of the same tracks; a queue of 64, served in order \
-         of arrival. What the paper does not give is ours, chosen by rule before the first run (commit {CHOSEN}; \
-         [workloads](../workloads.md)): k is 100 and a track is moved where it is twice as hot as the one it displaces (20 and 500, 1 \
-         and 4 beside), the write cache has 64 MiB (8 beside), the tail is the 99.9th percentile. Every claim is judged with arrivals \
-         from each of four sources; the tables are of the first, `cloudphysics`, where they name none. Whether write amplification \
-         counts sectors or operations the paper does not say: both are judged."
+        "The experiment runs the fifteen stand-ins completely on `imr-1t`, with the layers and steps of Hajkazemi \
+         2019 (`safety=paper`, the hottest k tracks of an interval of 20,000 writes, counts reset after it), and on \
+         the conventional drive with equal tracks. The queue has 64 places and is served in order of arrival. We \
+         chose the values that the paper does not give by rule before the first run (commit {CHOSEN}; \
+         [workloads](../workloads.md)): k is 100, a track is moved if it is twice as hot as the one that it \
+         displaces, the write cache has 64 MiB, and the tail is the 99.9th percentile. One table also has other \
+         values: 20 and 500 for k, factors of 1 and 4, and a cache of 8 MiB. Each claim about the stand-ins is \
+         judged with arrivals from each of four sources; tables that name no source are of the first, \
+         `cloudphysics`. The paper does not say whether write amplification counts sectors or operations, so both \
+         are judged."
     )
 }
 
@@ -220,9 +223,11 @@ fn tail_claims(report: &mut Report, runs: &Runs) {
         }
     }
     report.remarks.push(
-        "The paper's tails of w39 and w56 must be those of writes: a conventional drive whose mean is 0.1 ms reads from \
-         its cache, but 2.6 and 4.7 % of the requests of these machines read, most of them pages that were not written \
-         before, and one in a thousand of all cannot be faster than a seek. Both are given."
+        "For w39 and w56, the tails that Hajkazemi 2019 gives must be those of writes alone. The paper's \
+         conventional drive has a mean of 0.1 ms there, so it would have to answer reads from its cache. But 2.6 and \
+         4.7 % of the requests of these machines are reads, mostly of pages that were not written before. Such a \
+         read takes a seek on any drive, so the slowest of a thousand requests cannot be faster than a seek. The \
+         claims are judged for all requests, and for writes alone."
             .into(),
     );
     let tail = |view: &View, name: &str, layer: &str| view.ratio(name, layer, CONVENTIONAL, tail_ms);

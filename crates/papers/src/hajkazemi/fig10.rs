@@ -51,11 +51,12 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         heats.push((name, Heat::of(name, progress)?));
     }
     let mut report = Report {
-        method: "Writes of the stand-ins to each 2 MiB of addresses, counted over the whole week. The \
-                 shares of w106, w39, w09 and w87 and the neighbours of w17 and w87 were put into \
-                 the stand-ins, so they say that the stand-ins are what they should be. Neighbours are counted by address, \
-                 as the figures of the paper number tracks, and as they lie on the drive, which numbers 128 bottom tracks \
-                 and then the 128 tops between them."
+        method: "The experiment counts the writes of the stand-ins to each 2 MiB of addresses over the whole \
+                 simulated week. The published shares of writes of w106, w39, w09 and w87, and the neighbours of the \
+                 hot tracks of w17 and w87, were put into the stand-ins. So the results show only that the stand-ins \
+                 are as intended. Neighbours are counted in two ways: by address, as the figures of Hajkazemi 2019 \
+                 number tracks, and by place on the drive, which numbers 128 bottom tracks and then the 128 tops \
+                 between them."
             .into(),
         ..Report::default()
     };

@@ -29,10 +29,11 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         Arrivals::ALL.into_iter().flat_map(|arrivals| names.map(|name| Case::of(name, arrivals))).collect();
     let runs = runs::all(&cases, &COMPARED, progress)?;
     let mut report = Report {
-        method: "The runs of figs 8 and 9. The share of writes slowed is the largest distance between the \
-                 distributions of a drive and of the conventional one: at least so many writes take longer. The \
-                 disparity is how much later a request enters the queue than on the conventional drive; it is that of the last \
-                 request. The figures are of arrivals from `cloudphysics`."
+        method: "The experiment uses the runs of figs 8 and 9 of Hajkazemi 2019. The *share of writes slowed* is the \
+                 largest difference between the distributions of write latency on a drive and on the conventional \
+                 drive; at least this share of the writes takes longer. The *disparity* of a request is the time by \
+                 which it enters the queue later than on the conventional drive; the claims are about the disparity \
+                 of the last request. The charts are for arrivals from `cloudphysics`."
             .into(),
         ..Report::default()
     };

@@ -37,7 +37,8 @@ pub(super) const WITH_CURVES: [&str; 3] = ["w46", "w28", "w56"];
 pub(super) struct Measured {
     /// Single figures of the run.
     pub numbers: Numbers,
-    /// Curves of the run; only for the machines of [`WITH_CURVES`], otherwise `None`.
+    /// Latencies of writes and times of issue in the run; only for the workloads of [`WITH_CURVES`], of which these are
+    /// drawn, otherwise `None`.
     pub curves: Option<Curves>,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct Numbers {
     pub writes: u64,
     /// Write amplification: the ratio of sectors written to the medium to sectors that the host wrote.
     pub amplification: f64,
-    /// Number of write operations on the medium for each write request of the host.
+    /// Ratio of write operations on the medium, background work included, to write requests of the host.
     pub operations: f64,
     /// Mean latency of all requests, in milliseconds.
     pub mean_ms: f64,
@@ -64,12 +65,12 @@ pub(super) struct Numbers {
     pub write_p999_ms: f64,
     /// Mean latency of reads, in milliseconds.
     pub read_mean_ms: f64,
-    /// Simulated duration of the run, from the first request to the last completion, in seconds.
+    /// Simulated duration of the run, from its start to the last completion, in seconds.
     pub seconds: f64,
     /// Fraction (0 to 1) of the simulated duration in which the drive seeks, waits for the platter, transfers or
     /// cleans.
     pub busy: f64,
-    /// Simulated time at which the last sampled request entered the drive's queue, in seconds.
+    /// Simulated time at which the last sampled request entered the drive's queue, in seconds; 0 if none was sampled.
     pub last_issue_seconds: f64,
     /// Duration of the simulation itself on the wall clock, in seconds.
     pub wall_seconds: f64,

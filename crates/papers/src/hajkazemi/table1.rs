@@ -22,9 +22,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
-        method: "What the text says of the paper's table 1 and figs 5 to 7, whose values are lost, beside the stand-ins, which are \
-                 made to published statistics of the same machines; of figs 6 and 7 for arrivals from each source. A request is \
-                 delayed by how much later it enters the queue than it came."
+        method: "The values of table 1 and figs 5 to 7 of Hajkazemi 2019 are lost. So the experiment compares the \
+                 statements of the paper's text about them with the stand-ins, which were made to published \
+                 statistics of the same machines. Claims on figs 6 and 7 are judged with arrivals from each of four \
+                 sources. The delay of a request is the time from its arrival until it enters the queue."
             .into(),
         ..Report::default()
     };

@@ -16,10 +16,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
-        method:
-            "Writes uniform over the drive, 31 outstanding, until one of them has to wait for cleaning; the effective \
-                 size is what was written before it. Ours may differ by 2 %."
-                .into(),
+        method: "The experiment makes random writes all over the drive, with 31 outstanding, until one of them has to \
+             wait for cleaning. The amount of data written before that write is the *effective size* of the cache. \
+             The result may differ from the source's by 2 %."
+            .into(),
         ..Report::default()
     };
     for drive in &DRIVES {

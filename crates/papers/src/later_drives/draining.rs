@@ -45,10 +45,12 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         claim(&format!("hours to drain {blocks} blocks"), drive.drain_hours, drained);
     }
     report.remarks.push(
-        "The source tells of 28,672 blocks of 1 MiB, which fill the first drive's cache; the second's 9 hours are taken for \
-         its own full cache of 49,152. Of the first drive the rest after each band is fitted to the 5 hours, what is merged at \
-         once to the speed at which stalled writes are let go (docs/validation.md); of the second, of which that speed is not \
-         known, a band of 16 tracks without a rest is fitted to the 9."
+        "The source gives about 5 hours for draining 28,672 blocks of 1 MiB, which fill the cache of the first drive \
+         (`seagate-st8000as0022`). We take its 9 hours for the second drive (`seagate-st8000dm004`) as the time of \
+         that drive's own full cache, 49,152 blocks. In the first drive's profile, the rest after each band is \
+         fitted to the 5 hours, and the size of a band to the speed at which waiting writes are served \
+         (docs/validation.md). This speed is not known for the second drive, so its bands of 16 tracks, without a \
+         rest, are fitted to the 9 hours."
             .into(),
     );
     Ok(report)

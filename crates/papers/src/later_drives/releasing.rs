@@ -22,10 +22,11 @@ const STALLED: u64 = 500;
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
-            "Random writes of 1 MiB, no two to the same place, 31 outstanding: as many as fill the cache, and {STALLED} \
-             more. What cleaning reads of the cache for a stalled write is what it frees: its blocks, whole or the part \
-             that lies in the band cleaned. It is counted against what the host writes from the first stall on. A band can \
-             have more than one block, so ours may differ by 10 %."
+            "The experiment makes random writes of 1 MiB, no two to the same place, with 31 outstanding: as many as \
+             fill the cache, and {STALLED} more. From the first write that waits on, it divides the blocks that \
+             cleaning frees by the number of the host's writes. The freed blocks are those that cleaning reads from \
+             the cache for a waiting write, whole or the part that lies in the cleaned band. A band can have more \
+             than one block, so the result may differ from the source's by 10 %."
         ),
         ..Report::default()
     };

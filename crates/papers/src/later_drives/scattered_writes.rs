@@ -19,8 +19,8 @@ const DEPTH: u32 = 31;
 pub(super) struct Seen {
     /// Simulated time at which the last write completed.
     pub written: SimTime,
-    /// For each host request in the order of service, the number of cache sectors that cleaning freed while the request
-    /// was served.
+    /// For each host request in the order of service, the final read included, the number of cache sectors that
+    /// cleaning read, and so freed, before the request could be served.
     pub freed_sectors: Vec<u64>,
     /// Simulated start times of the first and of the last phase of background work; `None` if there was none.
     pub background: Option<(SimTime, SimTime)>,

@@ -26,8 +26,10 @@ const EXPONENTS: [&str; 3] = ["0.5", "0.8", "0.95"];
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
-            "Writes of {KIB} KiB by Zipf's law over the drive, 31 outstanding, until one of them has to wait for cleaning. \
-             Beside it the writes that a set of the blocks seen takes until it holds as many as the map has entries."
+            "The experiment makes writes of {KIB} KiB, with addresses by Zipf's law over the drive and 31 \
+             outstanding, until one of them has to wait for cleaning. The table also has the number of writes that \
+             are expected by the map alone: the writes until the number of different blocks written exceeds the \
+             number of entries of the map."
         ),
         ..Report::default()
     };

@@ -4,7 +4,8 @@
 pub(super) struct Column {
     /// Name of the allocation algorithm, such as `best` for best fit.
     pub fit: &'static str,
-    /// Over-allocation of the disk, in percent of the 262,144 blocks (of 4 KiB) of data.
+    /// Over-allocation of the disk, in percent of the 262,144 blocks (of 4 KiB) of data, rounded as the paper prints
+    /// it.
     pub extra_percent: u64,
     /// Size of the disk in blocks of 4 KiB.
     pub blocks: u64,

@@ -25,9 +25,11 @@ const DISKS: [(u64, u64); 6] = [(0, 16), (6, 16), (15, 16), (0, 512), (6, 512), 
 fn run(_progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
-            "{WRITES} random writes of 1 to {SECTORS_MAX} sectors on each disk; what the model of the disk damages is compared with \
-             the paper's formula, and with what its definitions of the two numbers say of every single sector written: one at k may \
-             damage those from k + 1 + DNOR to k + DID, and a write does not damage itself."
+            "The experiment makes {WRITES} random writes of 1 to {SECTORS_MAX} sectors on each disk. The sectors \
+             that our model of the disk damages are compared with two results: those of the formula of Singh 2014 \
+             §3.2, and those that follow from the paper's definitions of DNOR and DID for single sectors. By the \
+             definitions, writing sector k may damage the sectors from k + 1 + DNOR to k + DID; a write does not \
+             damage its own sectors."
         ),
         ..Report::default()
     };

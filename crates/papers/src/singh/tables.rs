@@ -66,8 +66,9 @@ fn run(test: &Test, progress: &Progress) -> Result<Report, Failure> {
     report.remarks.push(beside(test, &rows));
     report.remarks.push(contradictions(test));
     report.remarks.push(
-        "Next fit and last accessed position fit do the same here, block for block: ageing reads nothing, so the head is \
-         where the last file was written. In the paper they nearly do."
+        "In this experiment, next fit and last accessed position fit choose the same place for every block of a \
+         caveat disk: ageing reads nothing, so the head is always where the last file was written. In Singh 2014 the \
+         results of the two are nearly equal."
             .into(),
     );
     report.figures.push((format!("singh-fig{}.svg", test.id), unusable_chart(test, &rows)));
@@ -101,10 +102,11 @@ fn row(test: &Test, theirs: &'static Column, progress: &Progress) -> Result<Row,
 
 fn method(test: &Test) -> String {
     format!(
-        "`imbrex fs capacity --did {}`: Caveat SMRfs on disks in memory with DNOR 6 and DID {}; 262,144 blocks are filled by \
-         ageing, 100,000 creates and deletes of seed 1, and more and more blocks are added, by whole percents, until it \
-         never finds the disk full. The paper's weights of file sizes are lost; ours were chosen by its words and its 2.5 GB \
-         before the first run.",
+        "The experiment runs `imbrex fs capacity --did {}`: Caveat SMRfs on disks in memory with DNOR 6 and DID {}. \
+         Ageing, which is 100,000 creates and deletes of files with seed 1, keeps 262,144 blocks of each disk filled \
+         with files. The disk is enlarged by whole percents of these blocks until ageing never finds it full. The \
+         weights of file sizes of Singh 2014 are lost. We chose ours before the first run, by the paper's words and \
+         by its 2.5 GB of data that ageing writes.",
         test.isolation, test.isolation
     )
 }
@@ -188,12 +190,14 @@ fn beside(test: &Test, rows: &[Row]) -> String {
 
 fn contradictions(test: &Test) -> String {
     match test.isolation {
-        16 => "The paper's table contradicts its text: its column for best fit has 4 %, where the text has 5 % for worst and \
-               best fit, and first fit's 5 %, which the text does not name, is as high. Its percentages of free blocks \"over \
-               total blocks\" are over 262,144."
+        16 => "Table 5.1 of Singh 2014 contradicts the text. Best fit has an over-allocation of 4 % in the table; \
+               the text has 5 % for worst and best fit. First fit has 5 % in the table too, but the text does not \
+               name it. The table's percentages of free blocks \"over total blocks\" are shares of 262,144 blocks, \
+               not of all blocks of the disk."
             .into(),
-        _ => "The paper's table contradicts itself: first fit has 65,891 unusable blocks of 65,549 free ones, and 12,765 \
-              usable ones besides. Its percentages of free blocks \"over total blocks\" are over 262,144."
+        _ => "Table 5.2 of Singh 2014 contradicts itself: first fit has 65,549 free blocks, of which it gives 65,891 \
+              as unusable and 12,765 as usable. The table's percentages of free blocks \"over total blocks\" are \
+              shares of 262,144 blocks, not of all blocks of the disk."
             .to_string(),
     }
 }

@@ -29,10 +29,12 @@ const TIMES: f64 = 1.5;
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
-        method: "Each drive is imported (`imbrex drive import`) without any tuning and given the requests of its trace, each \
-                 after the pause that followed the one before. The figure is the root of the mean square of the horizontal \
-                 distance between the two cumulative distributions of service times. Then the profile is fitted to the first \
-                 half of the trace (`imbrex fit`), and both are judged on the second half."
+        method: "The experiment imports each drive (`imbrex drive import`) without any tuning, and gives it the \
+                 requests of its trace. Each request is issued after the completion of the one before and the pause \
+                 that followed it in the trace. The *figure* is the root of the mean square of the horizontal \
+                 distance between the two cumulative distributions of service times, simulated and measured. Then \
+                 the profile is fitted to the first half of the trace (`imbrex fit`), and the imported and the \
+                 fitted profile are judged on the second half."
             .into(),
         ..Report::default()
     };

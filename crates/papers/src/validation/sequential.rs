@@ -33,8 +33,9 @@ const MIB_SECTORS: u32 = 2048;
 fn run(_progress: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
-            "{READS} reads of 1 MiB in order at the outer diameter, one at a time, and as many reads of 4 KiB at random \
-             places. The rate of the medium is that of its tracks, less the time of skews, within a part of a percent."
+            "The experiment makes {READS} reads of 1 MiB in order at the outer diameter, one at a time, and as many \
+             reads of 4 KiB at random places. The expected rate of the medium is computed from the length of a \
+             track, the time of a rotation and the skew to the next track. It is exact to a fraction of a percent."
         ),
         ..Report::default()
     };
@@ -83,9 +84,10 @@ fn run(_progress: &Progress) -> Result<Report, Failure> {
     }
     report.tables.push(table);
     report.remarks.push(
-        "No drive of this table was at hand to be measured: it holds profiles against closed forms, and the Exos against its \
-         data sheet, which names no tolerance. Its sustained rate went into the profile, so only the reads at depth 16 are \
-         foretold."
+        "None of the real drives in this table was available for a measurement. The table compares the simulated \
+         drives with computed values, and the Exos X18 also with its data sheet, which names no tolerance. The \
+         sustained rate of the data sheet is a value of the profile, so of the two values of the data sheet only the \
+         reads at depth 16 are a prediction."
             .into(),
     );
     Ok(report)

@@ -18,7 +18,8 @@ pub(super) enum Spread {
 #[derive(Debug, Default)]
 pub(super) struct Filled {
     /// Number of writes that were answered before a write had to wait because the cache was full; `None` if the cache
-    /// never was.
+    /// never was. For writes all over the drive, an estimate from all stalls, since parts of the cache are full at
+    /// different times.
     pub count: Option<u64>,
     /// Latencies of the first 65,536 writes to complete, in nanoseconds, in the order of completion. Fewer if the run
     /// ended before.

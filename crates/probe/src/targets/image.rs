@@ -121,8 +121,8 @@ impl Image {
         read.is_ok() && magic == imbrex_device::image::MAGIC
     }
 
-    /// Opens the image file at `path` as a target. Without `may_write`, operations cannot write, and the file is not
-    /// changed.
+    /// Opens the image file at `path` as a target. Without `may_write`, operations must not write, the file is not
+    /// changed, and the drive does not clean when it is idle. With it, written data may be lost in a crash of the host.
     ///
     /// # Errors
     ///
@@ -144,7 +144,8 @@ impl Image {
         Ok(Image { drive: VirtualTime::new(machine), about, is_writable: may_write })
     }
 
-    /// Returns whether the drive is a host-managed zoned one, which must be written at the write pointers of its zones.
+    /// Returns whether the host must avoid writes that destroy data: true for a zoned drive, which must be written at
+    /// the write pointers of its zones, and for a caveat disk.
     pub fn is_host_managed(&self) -> bool {
         self.emulated().drive().layer.is_host_managed()
     }

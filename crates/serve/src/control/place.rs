@@ -115,6 +115,7 @@ fn remove_dead(folder: &Path) {
 
 /// Listens at the path where clients look for the control socket of an image ([`of_image`]). Only the user and root can
 /// connect. The caller has locked the image, so a file that is there already is one of a dead server, and is removed.
+/// Also removes the sockets of other images in that folder that are at least a minute old and that no server answers.
 ///
 /// # Errors
 ///
@@ -126,7 +127,8 @@ pub fn bind(identity: &FileIdentity) -> io::Result<Socket> {
 
 /// Creates a symbolic link to `socket`, at the path where clients look for the control socket of an image
 /// ([`of_image`]). The caller has locked the image, so a file that is there already is one of a dead server, and is
-/// removed.
+/// removed. Also removes the sockets of other images in that folder that are at least a minute old and that no server
+/// answers.
 ///
 /// # Errors
 ///

@@ -136,8 +136,8 @@ pub struct KernelZone {
     pub start: u64,
     /// Size of the zone, in sectors of 512 bytes.
     pub length: u64,
-    /// Sector of the write pointer, in sectors of 512 bytes from the start of the device. All ones for a zone without
-    /// one.
+    /// Sector of the write pointer, in sectors of 512 bytes from the start of the device. All ones for a conventional
+    /// zone, which has none; the end of the zone if the zone is full.
     pub pointer: u64,
     /// Type of the zone, one of [`zone_kind`].
     pub kind: u8,

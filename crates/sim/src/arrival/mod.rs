@@ -102,7 +102,8 @@ impl ArrivalClock {
 
     /// Takes a place among the outstanding requests until `end` for a request that has just entered and will be
     /// answered at `end`, such as a write into the volatile cache. `outstanding` is the number of other outstanding
-    /// requests, without held places.
+    /// requests, without held places; if it is 0, the drive also counts as drained at `end`. Without a limit on
+    /// outstanding requests, no place is taken.
     pub fn hold(&mut self, end: SimTime, outstanding: usize) {
         if outstanding == 0 {
             self.drained(end);
@@ -145,7 +146,8 @@ impl ArrivalClock {
     }
 
     /// Returns the time at which the next request, with the timing `when`, may enter. A place must be free.
-    /// `is_drained` is true if no request is outstanding.
+    /// `is_drained` is true if no request is outstanding. Returns [`Entry::AfterDrain`] if the request waits for the
+    /// completion of all requests before it, and some are outstanding.
     pub fn entry(&self, when: When, is_drained: bool) -> Entry {
         let free = self.place_free_since();
         if self.arrival == Arrival::FlatOut {

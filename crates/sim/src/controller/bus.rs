@@ -13,24 +13,25 @@ pub(super) struct Outgoing {
     pub start: u64,
     /// One past the last LBA of the read.
     pub end: u64,
-    /// One past the last LBA that was in the buffer when the read arrived.
+    /// One past the last LBA of the read that was in the buffer when the read arrived; the first LBA of the read if
+    /// none was.
     pub held_until: u64,
     /// Time at which the drive, holding the bus, begins to send; or, if it has left the bus, the earliest time at which
     /// it may take the bus.
     pub from: SimTime,
-    /// Whether the drive holds the bus now.
+    /// Whether the drive holds the bus at the time `from`.
     pub connected: bool,
-    /// Time of leaving the bus.
+    /// Time that the drive takes to leave the bus, each time it waits for the medium.
     pub disconnect: SimDuration,
 }
 
 /// Source of the data that are not in the buffer yet.
 pub(super) struct Medium<'a> {
-    /// The actuator.
+    /// The actuator, which moves the head to further tracks of the reading.
     pub actuator: &'a mut Actuator,
-    /// The reading in progress, if any sector is missing.
+    /// The reading of sectors from the platters in progress; `None` if the buffer has all sectors of the read.
     pub reading: Option<&'a mut Reading>,
-    /// Time of arm and platter for the reading.
+    /// Simulated time that arm and platter have taken so far for the sectors of the read.
     pub spent: Spent,
 }
 

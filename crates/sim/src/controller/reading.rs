@@ -10,14 +10,14 @@ use imbrex_disk::{Actuator, Direction, Extent, Pass, Passing, Pba, Sectors, SimD
 /// A run of sectors being read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
-    /// Segment into which the sectors are read.
+    /// Index of the buffer's segment into which the sectors are read.
     pub segment: usize,
     /// LBA minus PBA, wrapping: constant, because the sectors are one run on the medium.
     pub offset: u64,
     /// Pass over the current track; `pass_start` is the LBA of its first sector.
     pass: Pass,
     pass_start: u64,
-    /// LBA at which the drive stops by itself.
+    /// LBA before which the drive stops reading by itself.
     pub limit: u64,
     on_arrival: bool,
 }
@@ -25,11 +25,12 @@ pub(super) struct Reading {
 /// Time of arm and platter, by part.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Spent {
-    /// Time of moving the arm.
+    /// Total simulated time of moving the arm, switching heads and settling.
     pub seek: SimDuration,
-    /// Time of waiting until a sector passes.
+    /// Total simulated time of waiting, on each track, until the first sector passes the head; of a write, also that of
+    /// the rotations lost because data arrive late.
     pub rotation: SimDuration,
-    /// Time in which sectors pass.
+    /// Total simulated time in which the sectors pass the head.
     pub transfer: SimDuration,
 }
 

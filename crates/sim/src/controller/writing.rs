@@ -8,11 +8,11 @@ use super::reading::Spent;
 /// Arrival of the data of a write over the bus.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming {
-    /// Time at which the first sector begins to arrive.
+    /// Simulated time at which the first sector of the write begins to arrive over the bus.
     pub from: SimTime,
-    /// Time of a sector on the bus.
+    /// Time that one sector takes on the bus.
     pub sector: SimDuration,
-    /// Number of sectors that must have arrived before any is written.
+    /// Number of sectors of the write that must have arrived over the bus before any is written.
     pub start: u64,
 }
 
@@ -31,13 +31,14 @@ impl Incoming {
 /// A run to be written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Put {
-    /// Sectors of the run.
+    /// Physical sectors to be written, one run.
     pub extent: Extent,
-    /// The earliest time at which the arm may begin.
+    /// Simulated time at which the arm begins to move for the write.
     pub from: SimTime,
-    /// Minimum time of the arm to reach the track.
+    /// Minimum time of the arm's move to the first track; a shorter move takes this time.
     pub seek_min: SimDuration,
-    /// Whether sectors may be written in the order in which they pass.
+    /// Whether the sectors of a track may be written in the order in which they pass the head. Otherwise the first one
+    /// comes first.
     pub on_arrival: bool,
 }
 

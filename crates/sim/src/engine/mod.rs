@@ -53,7 +53,7 @@ use crate::slow::Slow;
 use crate::timing::Timing;
 use crate::write_cache::WriteCache;
 
-/// Result of [`Engine::step`].
+/// Result of a step of the engine: whether it performed an action, and if not, the reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stepped {
     /// The engine performed one action, or moved its clock to the next entry; there may be more to do.

@@ -37,7 +37,7 @@ pub struct Options {
     /// Number of first requests of the workload that are not measured: all measurements are reset when request number
     /// `warmup_requests`, counted from 1, completes or is rejected. 0 measures all.
     pub warmup_requests: u64,
-    /// Width of the windows of simulated time in which completions are counted.
+    /// Width of the windows of simulated time in which completions are counted; 0 counts as a nanosecond.
     pub window: SimDuration,
     /// Whether the integrity map checks after each plan that every live sector is still intact. A plan is the list of
     /// reads and writes that the layer makes for a request or for background work.

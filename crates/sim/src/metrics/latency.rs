@@ -17,8 +17,8 @@ const BUCKETS_PER_POWER: usize = 1 << (KEPT_BITS - 1);
 /// The quantiles that results state: name and share of the values (0 to 1).
 pub const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("p9999", 0.9999)];
 
-/// A histogram of durations in nanoseconds. Its buckets are at most a thousandth of their values wide; mean, minimum
-/// and maximum are exact.
+/// A histogram of durations in nanoseconds. Its buckets are 1 ns or at most a thousandth of their values wide; mean,
+/// minimum and maximum are exact.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
     /// Counts by bucket, up to the last power of two that was needed.

@@ -26,15 +26,19 @@ pub struct HeadSample {
 /// Measurements at the host in one run, since measuring began.
 #[derive(Clone, Debug)]
 pub struct RunMetrics {
-    /// Latency of completed reads, in nanoseconds: time from entry into the queue to completion.
+    /// Latency of the reads completed since measuring began, in nanoseconds: time from entry into the queue to
+    /// completion.
     pub reads: LatencyHistogram,
-    /// Latency of completed writes, in nanoseconds: time from entry into the queue to completion.
+    /// Latency of the writes completed since measuring began, in nanoseconds: time from entry into the queue to
+    /// completion.
     pub writes: LatencyHistogram,
-    /// Latency of completed flushes and trims, in nanoseconds: time from entry into the queue to completion.
+    /// Latency of the flushes and trims completed since measuring began, in nanoseconds: time from entry into the queue
+    /// to completion.
     pub others: LatencyHistogram,
-    /// Time from entry into the queue to the start of service, in nanoseconds, of all completed requests.
+    /// Time from entry into the queue to the start of service, in nanoseconds, of all requests completed since
+    /// measuring began.
     pub queue: LatencyHistogram,
-    /// Time from the start of service to completion, in nanoseconds, of all completed requests.
+    /// Time from the start of service to completion, in nanoseconds, of all requests completed since measuring began.
     pub service: LatencyHistogram,
     /// Total service time by part (seek, rotation, transfer, overhead, cleaning), in nanoseconds, since measuring
     /// began.
@@ -47,10 +51,12 @@ pub struct RunMetrics {
     /// longest time without one.
     pub waiting: Waiting,
     /// Samples of the simulated times at which requests entered the queue, in nanoseconds since the start of the run:
-    /// every n-th request, at most 4096. The number n doubles when the series is full. Rejected requests are left out.
+    /// every n-th request since measuring began, at most 4096. The number n is 1 at first and doubles when the series
+    /// is full. Rejected requests are left out.
     pub issues: Series<u64>,
-    /// Samples of the radial position of the head at the ends of plans: every n-th plan, at most 4096. A plan is the
-    /// list of accesses for a request or for background work. The number n doubles when the series is full.
+    /// Samples of the radial position of the head at the ends of plans: every n-th plan since measuring began, at most
+    /// 4096. A plan is the list of accesses for requests, a cache write-back or background work. The number n is 1 at
+    /// first and doubles when the series is full.
     pub head: Series<HeadSample>,
     /// Number of requests that were rejected since measuring began, by the text of the reason.
     pub rejected: BTreeMap<&'static str, u64>,

@@ -12,7 +12,7 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Dirty {
     pub start: u64,
     pub end: u64,
-    /// Number of the oldest write in the range.
+    /// Number, in the order of the workload, of the oldest write in the dirty range.
     pub sequence: u64,
 }
 

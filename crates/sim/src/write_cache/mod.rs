@@ -342,7 +342,7 @@ impl WriteCache {
 }
 
 /// Position in the volatile write cache at which dirty ranges were removed: between the dirty range before and the one
-/// after, in order of address. Valid until the next insert.
+/// after, in order of address. Valid until the cache is changed otherwise than through this gap.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap(Cursor);
 
@@ -363,7 +363,8 @@ mod twin;
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the cache's dirty set equals a naive set of sectors. Method: random inserts, destages and discards on both.
+    //! Goal: the cache's dirty set equals a naive set of sectors. Method: random inserts, destages and discards on
+    //! both.
 
     use std::collections::BTreeSet;
 

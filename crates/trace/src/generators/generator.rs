@@ -63,7 +63,7 @@ impl Generator {
     /// # Errors
     ///
     /// If the region of a phase does not fit on the drive, or if a region is smaller than the largest block of its
-    /// phase. The place is the phase.
+    /// phase. The error names the phase.
     pub fn new(spec: WorkloadSpec, device_sectors: u64) -> Result<Generator, WorkloadError> {
         let mut expected = Some(0u64);
         for (index, phase) in spec.phases.iter().enumerate() {

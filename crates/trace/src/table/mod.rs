@@ -144,9 +144,9 @@ pub(crate) struct Layout {
     pub operations: Operations,
     /// Unit of the numbers in the column of times.
     pub time_unit: TimeUnit,
-    /// Number of bytes that 1 stands for in the column of offsets: 1 for bytes, 512 for sectors.
+    /// Number of bytes that 1 stands for in the column of offsets, such as 1 for bytes or 512 for sectors.
     pub offset_unit: u64,
-    /// Number of bytes that 1 stands for in the column of sizes: 1 for bytes, 512 for sectors.
+    /// Number of bytes that 1 stands for in the column of sizes, such as 1 for bytes or 512 for sectors.
     pub size_unit: u64,
     /// Whether offsets are hexadecimal numbers, with or without a leading `0x`, rather than decimal ones.
     pub has_hexadecimal_offsets: bool,
@@ -157,7 +157,8 @@ pub(crate) struct Layout {
     pub decimal: Option<Decimal>,
     /// Whether a row of size 0 is skipped as a record that is no request. Otherwise the row is a request of length 0.
     pub empty_is_no_request: bool,
-    /// Treatment of a first row that has names in place of numbers.
+    /// Treatment of a first row that has names in place of numbers: the format's own header; skipped if the names fit
+    /// the columns, else an error; or always skipped.
     pub header: Header,
     /// Whether the decimal mark is inferred for each column separately. Otherwise all columns of the table have one
     /// mark.

@@ -18,7 +18,7 @@ pub struct Attr {
     /// symbolic link the length of its target.
     pub attributes: Attributes,
     /// Space that the file takes, in units of 512 bytes. Space that is reserved for unwritten or preallocated data is
-    /// included.
+    /// included; a copy in the hot zone is not.
     pub blocks: u64,
 }
 

@@ -92,7 +92,7 @@ pub(in crate::core) struct RepairOutcome {
 impl Fs {
     /// Reads up to `length` bytes of file `inode` from byte `offset` on, in their current state: from memory or from
     /// the devices. Returns fewer bytes if the file ends before, and none if `offset` is not before its end. Holes read
-    /// as zeros. The data are verified by their checksums.
+    /// as zeros. Stored data are verified by their checksums. The read counts for the heat of the file.
     ///
     /// # Errors
     /// [`FsError::Stale`] if the file does not exist, [`FsError::IsDirectory`] for a directory. [`FsError::Damaged`] if

@@ -137,7 +137,8 @@ impl Fs {
     /// # Errors
     /// [`FsError::Exists`] if the name exists, also for `.` and `..`; [`FsError::NotFound`], [`FsError::NameTooLong`]
     /// or [`FsError::Invalid`] for a name that is not allowed. [`FsError::TooManyLinks`] if `parent` has 65,000 links,
-    /// two and one for each subdirectory. Otherwise as for [`Fs::make_node`].
+    /// two and one for each subdirectory. Otherwise as for [`Fs::make_node`]: a wrong name or directory, no space for
+    /// metadata, a device that waits for space, or a read-only mount.
     pub async fn make_directory(&self, parent: Inode, name: &[u8], mode: u32, caller: Caller) -> Result<Attr, FsError> {
         self.0.files().add(parent, name, DIRECTORY | mode & 0o7777, 0, caller, None).await
     }
@@ -147,7 +148,8 @@ impl Fs {
     ///
     /// # Errors
     /// [`FsError::Exists`] if the name exists. [`FsError::NotFound`] if `target` is empty, [`FsError::NameTooLong`] if
-    /// it has more than 4,095 bytes. Otherwise as for [`Fs::make_node`].
+    /// it has more than 4,095 bytes. Otherwise as for [`Fs::make_node`]: a wrong name or directory, no space for
+    /// metadata, a device that waits for space, or a read-only mount.
     pub async fn make_symlink(
         &self,
         directory: Inode,
@@ -193,7 +195,8 @@ impl Fs {
     ///
     /// # Errors
     /// [`FsError::Invalid`] for a directory or a name with `/` or NUL, [`FsError::Exists`] if the name exists,
-    /// [`FsError::TooManyLinks`] if the file has 65,000 names. Otherwise as for [`Fs::make_node`], or the error of the
+    /// [`FsError::TooManyLinks`] if the file has 65,000 names. Otherwise as for [`Fs::make_node`]: a wrong name or
+    /// directory, no space for metadata, a device that waits for space, or a read-only mount. Or the error of the
     /// write-back.
     pub async fn link(&self, inode: Inode, directory: Inode, name: &[u8]) -> Result<Attr, FsError> {
         self.0.begin().await?;
@@ -264,7 +267,8 @@ impl Fs {
     /// # Errors
     /// [`FsError::NotFound`] if there is no such name, [`FsError::NotDirectory`] if it is no directory,
     /// [`FsError::NotEmpty`] if the directory has names, or for the name `..`, [`FsError::Invalid`] for the name `.`.
-    /// Otherwise as for [`Fs::unlink`].
+    /// Otherwise as for [`Fs::unlink`]: a wrong `parent`, a name that is too long, a device that waits for space, or a
+    /// read-only mount.
     pub async fn remove_directory(&self, parent: Inode, name: &[u8]) -> Result<(), FsError> {
         self.0.begin_to_free().await?;
         if name == b"." {
@@ -297,7 +301,8 @@ impl Fs {
     /// [`Rename::NoReplace`] if `new_name` exists. [`FsError::NotDirectory`], [`FsError::IsDirectory`] or
     /// [`FsError::NotEmpty`] if the new name belongs to a file that cannot be replaced. [`FsError::Invalid`] for `.`
     /// and `..`, or if a directory would move below itself. [`FsError::TooManyLinks`] if `to` has 65,000 links.
-    /// Otherwise as for [`Fs::make_node`], or the error of the write-back.
+    /// Otherwise as for [`Fs::make_node`]: a wrong name or directory, no space for metadata, a device that waits for
+    /// space, or a read-only mount. Or the error of the write-back.
     pub async fn rename(
         &self,
         from: Inode,
@@ -355,8 +360,8 @@ impl Fs {
     }
 
     /// Returns up to `count` entries of a directory from offset `from` on: 0 for the first entries, or the
-    /// [`Listed::next`] of an entry. The entries `.` and `..` come first, the others in the order of their cookies.
-    /// Returns none at the end.
+    /// [`Listed::next`] of an entry. The entries `.` and `..` come first, the others in the order of hashes of their
+    /// names. Returns none at the end.
     ///
     /// # Errors
     /// [`FsError::NotDirectory`] if the file is no directory, [`FsError::Stale`] if it does not exist.

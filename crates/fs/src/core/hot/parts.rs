@@ -43,7 +43,8 @@ use crate::namespace::{Groups, HotPartRecord};
 pub enum Standing {
     /// The part is in use: copies of files are read from it and written to it.
     Used,
-    /// The contents of the part are valid and read. Nothing is written to it yet.
+    /// The contents of the part are valid and read. Nothing is written to it yet. A read-only mount leaves the part in
+    /// this state.
     Read,
     /// The contents of the part are outdated and not read. They are dropped, and the part is then used anew.
     Doubted,
@@ -59,7 +60,7 @@ pub struct PartStatus {
     pub drive: u8,
     /// Device name of the drive; `None` if the drive is missing, has failed or is being replaced.
     pub name: Option<String>,
-    /// Size of the part, in blocks of 4 KiB.
+    /// Size of the part of the hot zone on the drive, in blocks of 4 KiB.
     pub blocks: u64,
     /// Number of blocks of 4 KiB of the part that are not free: they hold copies of files, are being written, or are
     /// about to be freed.

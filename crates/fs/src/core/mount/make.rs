@@ -283,8 +283,9 @@ pub(crate) fn bytes_in_slot(blocks: u64) -> u64 {
 }
 
 /// Makes a file system on the drive `data`, with its metadata on the device `metadata` or, if that is `None`, on
-/// `data`. All previous contents of the devices are lost. `time_ns`, in nanoseconds since 1970, becomes the time of the
-/// root directory. The file system is durable when this returns.
+/// `data`. The previous contents are lost: sequential zones are reset, and the signatures found by the last
+/// [`Device::survey`] are overwritten. Other old data are not erased. `time_ns`, in nanoseconds since 1970, becomes the
+/// time of the root directory. The file system is durable when this returns.
 ///
 /// # Errors
 /// [`FsError::Format`] if a device holds a file system of Imbrex and [`MakeOptions::overwrite`] is not set, if the
@@ -301,8 +302,9 @@ pub async fn make(
 }
 
 /// Makes a file system on `parts`: one or more drives, one or more copies of the metadata, and spares. Returns its
-/// layout. All previous contents of the devices are lost. `time_ns`, in nanoseconds since 1970, becomes the time of the
-/// root directory. The file system is durable when this returns.
+/// layout. The previous contents are lost: sequential zones are reset, and the signatures found by the last
+/// [`Device::survey`] are overwritten. Other old data are not erased. `time_ns`, in nanoseconds since 1970, becomes the
+/// time of the root directory. The file system is durable when this returns.
 ///
 /// # Errors
 /// [`FsError::Format`] if a device holds a file system of Imbrex and [`MakeOptions::overwrite`] is not set, if [`plan`]

@@ -24,8 +24,9 @@ pub struct MakeOptions {
     /// Name of the store. If `None`: `log` for several drives or with parity, otherwise `strict-append` for a zoned
     /// drive and `caveat` for a caveat disk. A single conventional drive needs a name.
     pub store: Option<String>,
-    /// Options of the store, pairs of key and value. They are stored in the superblock. A mount uses them, except for
-    /// keys for which it is given other values.
+    /// Options of the store, and `hot_files` of the hot zone, as pairs of key and value. They are stored in the
+    /// superblock, with `hot_files=alone` added if the metadata area with the hot zone is mirrored and the key is
+    /// missing. A mount uses them, except for keys for which it is given other values.
     pub options: Vec<(String, String)>,
     /// Number of blocks of 4 KiB for metadata, hot zone included, if they are on the data drive. If `None`: on a zoned
     /// drive all conventional zones, which are also the maximum; on another drive a sixty-fourth of its blocks, at
@@ -35,12 +36,12 @@ pub struct MakeOptions {
     /// Whether to make the file system even if a device holds a file system of Imbrex already. If not set, such a
     /// device is refused.
     pub overwrite: bool,
-    /// Number of parity columns of the array, 0 to 3: so many drives can be lost without loss of data. It must be less
-    /// than the number of drives, so 0 for a single drive.
+    /// Number of parity blocks in each row of blocks across the drives of an array, 0 to 3: so many drives can be lost
+    /// without loss of data. It must be less than the number of drives, so 0 for a single drive.
     pub parity: u8,
     /// Size of the hot zone in blocks of 4 KiB; 0 for none. Only store `log` has a hot zone.
     pub hot_blocks: u64,
-    /// Place of the hot zone: the metadata area, or the drives of the array.
+    /// Place of the hot zone: the metadata area (the default), or the drives of the array.
     pub hot_on: HotOn,
 }
 

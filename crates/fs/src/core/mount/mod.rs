@@ -53,11 +53,13 @@ pub struct MountOptions {
     pub read_only: bool,
     /// Limits of memory, commands and intervals. `None` for the defaults.
     pub bounds: Option<Bounds>,
-    /// Options of the store, pairs of key and value. They override those that the file system was made with.
+    /// Options of the store, and `hot_files` of the hot zone, as pairs of key and value. They override those that the
+    /// file system was made with. Of several values for one key, the first counts.
     pub options: Vec<(String, String)>,
     /// Time of day, in nanoseconds since 1970, at which the clock of the executor was 0.
     pub epoch_ns: i64,
-    /// Whether spares replace drives that fail while mounted, and interrupted replacements continue, without a request.
+    /// Whether spares replace drives of an array that fail while mounted, and interrupted replacements continue,
+    /// without a request.
     pub replaces_by_itself: bool,
     /// Whether to convert a file system of an older format to the present one. Otherwise it can only be mounted
     /// read-only.

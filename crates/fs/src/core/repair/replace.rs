@@ -126,10 +126,11 @@ impl Fs {
     }
 
     /// Replaces drive `old` of the array, counted from 0, by the drive in `device`, which gets the UUID given there.
-    /// The columns of `old` are reconstructed on the new drive, one stripe group after the other, while files are read
-    /// and written. If `device` is `None`, continues a replacement that was begun before. A new drive that holds a file
-    /// system of Imbrex is refused unless `overwrite`. Calls `progress` before each group and at the end; if it returns
-    /// false before a group, the replacement stops and can be continued later.
+    /// The blocks of `old` that files use are read, or reconstructed if they are unreadable, and written to the new
+    /// drive, one stripe group after the other. Files can be read and written meanwhile. If an earlier drive in place
+    /// of `old` has failed, the new drive replaces both. If `device` is `None`, continues a replacement that was begun
+    /// before. A new drive that holds a file system of Imbrex is refused unless `overwrite`. Calls `progress` before
+    /// each group and at the end; if it returns false before a group, the replacement stops and can be continued later.
     ///
     /// # Errors
     /// [`FsError::Stopped`] if `progress` stopped the replacement. [`FsError::Invalid`] if there is no drive `old`, if

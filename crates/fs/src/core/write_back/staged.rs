@@ -188,9 +188,9 @@ pub(crate) struct Staged {
     pub since_ns: u64,
     /// Whether all changes are appends to the end of the file.
     pub is_appended: bool,
-    /// Sizes that the file had, in bytes and multiples of a block, in order and some distance apart; empty unless all
-    /// changes are appends. Write-behind writes the file up to one of them, so the file may have that size after a
-    /// power cut.
+    /// Sizes that the file had, in bytes and multiples of a block, in order and about `Bounds::behind_bytes` apart (16
+    /// MiB by default); empty unless all changes are appends. Write-behind writes the file up to one of them, so the
+    /// file may have that size after a power cut.
     pub whole_sizes: VecDeque<u64>,
     /// Early writes of the changed blocks to the reserved room ([`super::early_write`]).
     pub ahead: Ahead,

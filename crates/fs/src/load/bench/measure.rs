@@ -78,7 +78,7 @@ pub(super) fn add(all: &mut Measured, others: &Measured) {
 pub struct Done {
     /// Kind of the operation, such as a read.
     pub kind: Kind,
-    /// Time when the operation ended, in nanoseconds of the file system's clock.
+    /// Time when the operation ended, in nanoseconds of the clock of the load, which has an arbitrary beginning.
     pub ended_ns: u64,
     /// Duration of the operation, in nanoseconds.
     pub took_ns: u64,
@@ -86,8 +86,8 @@ pub struct Done {
     pub bytes: u64,
 }
 
-/// Callback after every operation, called by any thread of the load. It returns whether to continue; false ends the
-/// load with an error.
+/// Callback after every operation that succeeded, called by any thread of the load. It returns whether to continue;
+/// false ends the load with an error.
 pub type Watch = Arc<dyn Fn(&Done) -> bool + Send + Sync>;
 
 /// A file system whose operations are counted and timed.

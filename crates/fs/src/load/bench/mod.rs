@@ -73,7 +73,7 @@ pub struct BenchOptions {
     pub sizes: Sizes,
     /// Seed of all random choices of the benchmark. Equal seeds give equal operations.
     pub seed: u64,
-    /// Callback after every operation. It returns whether to continue; false ends the run with an error.
+    /// Callback after every operation that succeeded. It returns whether to continue; false ends the run with an error.
     pub watch: Watch,
 }
 
@@ -83,7 +83,7 @@ pub struct BenchOptions {
 pub struct Phase {
     /// Name of the phase, such as `make` or `read`.
     pub name: &'static str,
-    /// Time when the phase began, in nanoseconds of the file system's clock.
+    /// Time when the phase began, in nanoseconds of the clock of the load, which has an arbitrary beginning.
     pub began_ns: u64,
     /// Duration of the phase in nanoseconds, with the final `syncfs` that makes everything durable.
     pub elapsed_ns: u64,

@@ -95,13 +95,16 @@ pub struct State {
     /// Device time, in nanoseconds, and blocks read and written since the devices were opened, by cause, summed over
     /// all devices.
     pub spent: ByCause,
-    /// Number of blocks of 4 KiB that file data could occupy, live and free ones together.
+    /// Number of blocks of 4 KiB that file data could occupy, live and free ones together. Space kept back for the
+    /// cleaner is not included.
     pub blocks: u64,
-    /// Number of blocks of 4 KiB with live data at this moment.
+    /// Number of blocks of 4 KiB with live data at this moment. On a store that appends to zones, blocks being written
+    /// count too.
     pub live: u64,
-    /// Number of blocks of 4 KiB with dead data at this moment, which must be cleaned before they can be written.
+    /// Number of written blocks of 4 KiB that are not live at this moment and must be cleaned before they can be
+    /// written: dead data, and on the store `log` also records and padding. 0 on a store without cleaning.
     pub dead: u64,
-    /// Number of blocks of 4 KiB that the cleaner copied since the mount.
+    /// Number of blocks of 4 KiB that the cleaner or a repairing scrub copied to another place since the mount.
     pub blocks_cleaned: u64,
     /// Number of zones or stripe groups that the cleaner emptied since the mount.
     pub zones_cleaned: u64,
@@ -143,7 +146,8 @@ pub struct Row {
     /// Number, bytes and durations of the operations that ended in the row's window of time, by kind. A kind without
     /// any operation is absent.
     pub done: BTreeMap<Kind, Pace>,
-    /// State of the file system at the end of the row's window of time; `None` if it was not read.
+    /// State of the file system, read at the first event after the end of the row's window of time; `None` if it was
+    /// not read.
     pub state: Option<State>,
 }
 

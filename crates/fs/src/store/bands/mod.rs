@@ -24,18 +24,20 @@ pub struct Band {
     /// Number of blocks of 4 KiB from the start of the band to its write pointer, those being written included. It is
     /// `capacity` for a band without a write pointer: full, conventional, read-only or offline.
     pub written: u64,
-    /// Number of written blocks of 4 KiB that are live: a file uses them. Blocks being written count as live.
+    /// Number of written blocks of 4 KiB that are live: a file uses them. Data blocks being written count as live;
+    /// records and padding never do.
     pub live: u64,
     /// Whether the band accepts writes, now or after a reset. False for a conventional zone, and after a fault that
     /// left the zone read-only or offline.
     pub is_writable: bool,
-    /// Whether a task writes to the band, or the cleaner empties it. Other tasks then cannot allocate its blocks.
+    /// Whether a task writes to the band, or the cleaner empties it. No other task can allocate its blocks then.
     pub is_allocated: bool,
     /// Number of appends in flight to the band, all of the same writer.
     pub appends: u32,
     /// Number of pinned runs in the band: no file refers to them yet, so the band is not emptied.
     pub pins: u32,
-    /// Whether the band is for copies by the cleaner. Copied data live longer than new data, so they are kept apart.
+    /// Whether the band is marked for copies by the cleaner. Copied data live longer than new data, so the store `log`
+    /// keeps other writers from such a band while it has other space.
     pub is_for_cleaner: bool,
     /// Serial number of the last allocation in the band, counted over all bands of the store since the mount. A smaller
     /// number means older data. It is 0 if all data are from before the mount.
@@ -91,7 +93,7 @@ impl Band {
     }
 }
 
-/// Table of all bands of a store.
+/// Table of all bands of a store, with the state of each. A band is a zone of a drive, or a stripe group of an array.
 #[derive(Clone, Debug)]
 pub struct Bands {
     band_blocks: u64,
@@ -190,10 +192,11 @@ impl Bands {
 
     /// Allocates `total` blocks at the write pointer of band `number`, for the cleaner or for a writer, and returns the
     /// first `blocks` of them, which are for data; the others are for records and padding. The band stays allocated to
-    /// this writer until this append and all later ones by [`Bands::take_behind`] are committed or aborted.
+    /// this writer until this append and all later ones by [`Bands::take_behind`] are committed or aborted. With
+    /// `for_cleaner` the band is marked as the cleaner's until it is reset.
     ///
     /// # Panics
-    /// The band has less space, another task uses it, or `total` is 0 or below `blocks`.
+    /// The band has less space, another task uses it, `number` is not in the table, or `total` is 0 or below `blocks`.
     pub fn take_from(&mut self, number: u32, (blocks, total): (u64, u64), for_cleaner: bool) -> BlockRun {
         let band = &mut self.bands[(number - self.first) as usize];
         assert!(total <= band.room(), "{total} blocks of band {number}: {band:?}");
@@ -243,7 +246,8 @@ impl Bands {
         self.bands.iter_mut().for_each(|band| band.is_for_cleaner = false);
     }
 
-    /// Keeps the bands of these runs from being emptied until [`Bands::unpin`]. Each run of each call counts.
+    /// Keeps the bands of these runs from being emptied until [`Bands::unpin`]. A band with several pinned runs is kept
+    /// until the last one is unpinned. Each run must lie in one band of the table.
     pub fn pin(&mut self, runs: &[BlockRun]) {
         for run in runs {
             let index = self.index(run);
@@ -275,15 +279,15 @@ impl Bands {
         self.takes
     }
 
-    /// Returns the number of blocks of all writable bands, less the dead blocks in bands that are not emptied because
-    /// of failures.
+    /// Returns the number of blocks of 4 KiB of all writable bands, written or not, less the dead blocks in bands that
+    /// are not emptied because of failures.
     pub fn usable(&self) -> u64 {
         let usable: u64 = self.bands.iter().filter(|band| band.is_writable).map(|band| band.capacity).sum();
         usable - self.stuck()
     }
 
-    /// Returns the number of dead blocks in writable bands that are not emptied any more, after more than
-    /// [`PARITY_MAX`] (3) failures. No task can use these blocks.
+    /// Returns the number of dead blocks in writable bands that are not emptied for now, after more than [`PARITY_MAX`]
+    /// (3) failures. No task can use these blocks.
     pub fn stuck(&self) -> u64 {
         let put_off = self.bands.iter().filter(|band| band.is_writable && band.is_put_off());
         put_off.map(|band| band.written - band.live).sum()
@@ -300,8 +304,8 @@ impl Bands {
         self.bands.iter().map(|band| band.live).sum()
     }
 
-    /// Returns the number of blocks in writable bands that are written and not live, so that cleaning can free them.
-    /// Bands that are not emptied because of failures count too.
+    /// Returns the number of blocks in writable bands that are written and not live, so that cleaning can free them:
+    /// dead data, records and padding. Bands that are not emptied because of failures count too.
     pub fn dead(&self) -> u64 {
         self.bands.iter().filter(|band| band.is_writable).map(|band| band.written - band.live).sum()
     }
@@ -358,8 +362,9 @@ impl Bands {
     }
 
     /// Allocates `blocks` blocks at the write pointers of one or more bands, and leaves `spare` of the empty bands
-    /// untouched. The bands stay allocated until the runs are committed or aborted. Returns `None`, and allocates
-    /// nothing, if there is not enough space for all `blocks`, also because of the limit of active zones.
+    /// untouched. Returns one run for each band. The bands stay allocated until the runs are committed or aborted.
+    /// Returns `None`, and allocates nothing, if there is not enough space for all `blocks`, also because of the limit
+    /// of active zones.
     pub fn take(&mut self, blocks: u64, spare: u32) -> Option<Vec<BlockRun>> {
         let chosen = self.choose(blocks, spare)?;
         self.takes += 1;
@@ -429,8 +434,9 @@ impl Bands {
         }
     }
 
-    /// Ends the appends of these runs after a failed write: their blocks are dead. `zones`, if given, are the states of
-    /// all zones of the drive, or of all stripe groups, from number 0 on. They give the new write pointers.
+    /// Ends the appends of these runs after a failed write: their blocks are not live. `zones`, if given, are the
+    /// states of all zones of the drive, or of all stripe groups, from number 0 on. They give the new write pointers,
+    /// and decide whether the bands are still writable. Without `zones` the write pointers stay behind the runs.
     pub fn abort(&mut self, runs: &[BlockRun], zones: Option<&[ZoneState]>) {
         for run in runs {
             let index = self.index(run);
@@ -491,8 +497,8 @@ impl Bands {
         self.bands[index].live -= run.blocks;
     }
 
-    /// Takes band `zone` out of use until [`Bands::emptied`], and returns its written blocks and its number of live
-    /// blocks for the cleaner. The caller has checked that no task uses the band.
+    /// Takes band `zone` out of use for writers until [`Bands::emptied`], and returns its written blocks and its number
+    /// of live blocks for the cleaner. The caller has checked that no task uses the band.
     pub fn lease_victim(&mut self, zone: u32) -> Victim {
         let start = u64::from(zone) * self.band_blocks;
         let band = &mut self.bands[(zone - self.first) as usize];

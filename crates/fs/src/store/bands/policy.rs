@@ -2,7 +2,7 @@
 
 use super::{Band, Bands};
 
-/// Cleaning policy: chooses the band that the cleaner empties next.
+/// Cleaning policy: chooses the band, a zone of a drive or a stripe group of an array, that the cleaner empties next.
 #[derive(Clone, Copy)]
 pub struct Policy {
     /// Score of a band: the band with the highest score is emptied first. Bands whose emptying gains nothing are never
@@ -70,7 +70,8 @@ impl Policy {
             .ok_or_else(|| format!("cleaner={name}: there are {}", known.join(", ")))
     }
 
-    /// Returns whether the cleaner moves a file as a whole if a piece of it is in the band to be emptied.
+    /// Returns whether the cleaner moves a file as a whole if a piece of it is in the band to be emptied. Only the
+    /// policy `files` does so.
     pub fn moves_files(&self) -> bool {
         self.moves_files
     }

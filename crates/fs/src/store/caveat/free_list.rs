@@ -56,7 +56,7 @@ impl FreeList {
         self.by_size.last().map_or(0, |(_, blocks, _)| *blocks)
     }
 
-    /// Returns whether all blocks of `run` are free.
+    /// Returns whether all blocks of `run` are free. `run` must have at least one block.
     pub fn contains(&self, run: BlockRun) -> bool {
         self.around(run.start).is_some_and(|free| run.end() <= free.end())
     }

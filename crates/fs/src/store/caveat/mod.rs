@@ -33,7 +33,8 @@ struct State {
     last: u64,
 }
 
-/// The store `caveat`: contiguous files on a disk without zones, on which a write destroys blocks after it.
+/// The store `caveat`, for a disk without zones on which a write destroys blocks after it. Files are contiguous unless
+/// the option `extents=on` allows several extents.
 pub struct Caveat {
     device: Device,
     data: BlockRun,

@@ -125,7 +125,7 @@ pub struct LogStore {
 impl LogStore {
     /// Creates the store over the present stripe groups of `array`. `option` returns the value of an option by its key,
     /// or `None` for the default: `cleaner` (`cost-benefit`), `clean_below` (10 percent), `kept_back` (1),
-    /// `open_groups` (5) or `append_blocks` (no limit).
+    /// `open_groups` (5) or `append_blocks` (no limit). `open_groups` is lowered to the drives' limit of active zones.
     ///
     /// # Errors
     /// An option has an invalid value. The error is a message for the user.

@@ -14,7 +14,7 @@
 use super::options::SAVED_PER_SECTOR;
 
 /// Account of the sectors that background moves have written and saved, since the layer was built. It decides whether
-/// another move may begin.
+/// another move may begin. It is not stored: after a restart all counts are 0.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Account {
     /// Sectors written by moves.

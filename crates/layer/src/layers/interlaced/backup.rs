@@ -104,8 +104,8 @@ pub struct BackupLog {
 impl BackupLog {
     /// Sets aside up to `count` backup regions (bottom tracks for copies of sectors that a rewrite could lose), evenly
     /// over the `tracks` radial positions, on the surfaces in turn. Each region has room for three of the longest
-    /// tracks. A `count` of 0 counts as 1, and there is at most one region for every 32 radial positions. A region for
-    /// which there is no room is left out.
+    /// tracks, which may take more than three tracks. A `count` above one region for every 32 radial positions is
+    /// lowered; 0 counts as 1. A region for which there is no room is left out.
     ///
     /// # Errors
     ///

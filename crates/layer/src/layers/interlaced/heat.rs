@@ -144,8 +144,9 @@ impl HeatLog {
     }
 
     /// Begins the next interval. If `decays` is `false`, all counts are removed. Otherwise a 64th of each count is
-    /// subtracted, rounded up. If the counts left take more than half of the log's room, the smallest are removed until
-    /// they take half or less. The log must be sorted.
+    /// subtracted, rounded up, and counts of 0 are removed. If the counts left take more than half of the log's room,
+    /// the smallest are removed until they take less than half; counts equal to a removed one are removed too. The log
+    /// must be sorted.
     pub fn restart(&mut self, decays: bool) {
         match decays {
             false => self.entries.clear(),

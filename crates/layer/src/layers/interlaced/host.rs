@@ -140,7 +140,8 @@ impl Host {
     }
 
     /// Marks the sectors of the TRIM `command` as dead, and appends a journal record and a barrier to `plan` if any of
-    /// them was live. Does nothing if trimmed sectors are not remembered.
+    /// them was live. Before that, appends the steps that clear the backup of the host's latest rewrite, if it may hold
+    /// copies of these sectors. Does nothing if trimmed sectors are not remembered.
     pub fn trim<T: Translation>(&mut self, map: &T, command: &Command, plan: &mut Plan) {
         let Some(live) = &mut self.live else { return };
         let (mut lba, end) = (command.lba, command.end());

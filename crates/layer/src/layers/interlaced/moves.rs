@@ -52,7 +52,8 @@ pub struct Transfer {
     /// place.
     pub to: Pba,
     /// Whether the run is written before the runs for which this is `false`. It must be `true` if the new place is on a
-    /// bottom track, because a write there destroys sectors of the neighbouring tops.
+    /// bottom track, because a write there destroys sectors of the neighbouring tops. Runs with
+    /// [`Timing::WrittenLate`] are written last in any case.
     pub to_bottom: bool,
     /// Whether the run is copied to a backup region before the move overwrites any sector.
     pub saved: bool,
@@ -68,8 +69,8 @@ struct Lock {
     radial_last: u32,
 }
 
-/// All runs to copy for one background move, in the order in which they are read, and the tracks that host writes must
-/// not touch meanwhile. Runs of one track must follow each other.
+/// All runs to copy for one background move, and the tracks that host writes must not touch meanwhile. Runs of one
+/// track must follow each other. Each phase of the move reads its runs in the order of the list.
 #[derive(Clone, Default, Debug)]
 pub struct Transfers {
     list: Vec<Transfer>,
@@ -87,8 +88,8 @@ impl Transfers {
         self.header = None;
     }
 
-    /// Appends a run to copy. Runs are read in the order in which they are appended, and runs of one track must follow
-    /// each other.
+    /// Appends a run to copy. Each phase of the move reads its runs in the order in which they were appended. Runs of
+    /// one track must follow each other.
     pub fn push(&mut self, transfer: Transfer) {
         self.list.push(transfer);
     }
@@ -233,7 +234,8 @@ impl<M: Copy> Moves<M> {
         }
     }
 
-    /// Ends the current move, after its last phase was recorded: no move is in progress then.
+    /// Ends the current move, after its last phase was recorded: no move is in progress then. Does not free the backup
+    /// region of the move.
     pub fn finish(&mut self) {
         self.chosen = None;
         self.stage = Stage::Idle;

@@ -2,8 +2,8 @@
 
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind, Parameters};
 
-/// The parameter `backup_regions`: the wanted number of backup regions, each of three bottom tracks; by default 16, at
-/// most 1,024. 0 counts as 1. Small disks get fewer.
+/// The parameter `backup_regions`: the wanted number of backup regions, each as large as three of the longest tracks;
+/// by default 16, at most 1,024. 0 counts as 1. Small disks get fewer: at most one for every 32 radial tracks.
 pub const BACKUP_REGIONS: ParameterInfo = ParameterInfo {
     key: "backup_regions",
     kind: ParameterKind::Count,
@@ -101,7 +101,7 @@ const BACKGROUND_EVERY: ParameterInfo = ParameterInfo {
 };
 
 /// The parameter `idle`: the time without requests after which background moves are made. By default 0: as soon as
-/// there is no request.
+/// there is no request. If the profile of the drive sets a longer idle threshold, that one applies.
 pub const IDLE: ParameterInfo = ParameterInfo {
     key: "idle",
     kind: ParameterKind::Duration,
@@ -149,14 +149,14 @@ pub struct MoveOptions {
     /// Whether the heat of a track is the number of host writes that touched it (`heat=writes`). Otherwise it is the
     /// number of sectors that the host wrote to it (`heat=sectors`).
     pub counts_writes: bool,
-    /// Whether the counts of heat (host writes by track) shrink by a 64th at the end of an interval. Otherwise they are
-    /// set to zero.
+    /// Whether the counts of heat (sectors that the host wrote, or its writes, by track) shrink by a 64th, rounded up,
+    /// at the end of an interval. Otherwise they are set to zero.
     pub decays: bool,
-    /// Maximum number of tracks considered for a background move at the end of an interval of host writes: those to
-    /// which the host wrote the most.
+    /// Maximum number of tracks (or blocks, if the layer moves blocks) considered for a background move at the end of
+    /// an interval of host writes: those on bottom tracks to which the host wrote the most.
     pub hot_tracks: usize,
-    /// Minimum ratio of the heat (host writes counted) of a track to the heat of the track that it displaces, for a
-    /// background move. A heat of 0 counts as 1.
+    /// Minimum ratio of the heat of a track (sectors that the host wrote to it, or its writes) to the heat of the track
+    /// that it displaces, for a background move. A heat of 0 of the displaced track counts as 1.
     pub hot_ratio: u32,
     /// Assumed ratio of future writes to the counted writes of the host. A background move is made only if by this
     /// assumption it saves at least as many sectors as it writes; 0 turns this condition off.
@@ -169,7 +169,7 @@ pub struct MoveOptions {
     /// of an interval of host writes. These phases are made although the drive is not idle.
     pub background_every: u32,
     /// Time without host requests before background moves are made, in nanoseconds. 0 means as soon as there is no
-    /// request.
+    /// request. If the profile of the drive sets a longer idle threshold, that one applies.
     pub idle_after_ns: u64,
 }
 

@@ -5,8 +5,8 @@ use imbrex_disk::{Extent, Lba, Pba, Place, Sectors};
 
 use crate::plan::{Cause, Plan};
 
-/// Value of [`TrackRun::heat`] for a run to which host writes are not counted as heat. Heat is the count of writes by
-/// which the data to move are chosen.
+/// Value of [`TrackRun::heat`] for a run to which host writes are not counted as heat. Heat is the count of sectors
+/// written, or of writes, by which the data to move are chosen.
 pub const NO_HEAT: u32 = u32::MAX;
 
 /// A track of the disk: its place and its length.

@@ -17,8 +17,8 @@ const ROTATION_NS: u32 = 10_000_000;
 const SEEK_NS: u64 = 1_000_000_000;
 
 /// Returns a toy disk of one surface with `tracks` tracks, in groups of six bottom and six top tracks. Bottom tracks
-/// have `track_sectors` sectors, top tracks `top_ratio` of that. A wait for the rotation counts as half a rotation, as
-/// in the paper.
+/// have `track_sectors` sectors of 4,096 bytes, top tracks `top_ratio` of that. Every seek takes one second, and a
+/// rotation 10 ms. A wait for the rotation counts as half a rotation, as in the paper.
 pub fn disk(tracks: u32, track_sectors: u32, top_ratio: f64) -> SharedDisk {
     let config = GeometryConfig {
         interlaced: Some(InterlacedConfig { group_tracks: 6, top_ratio, ..Default::default() }),
@@ -31,7 +31,8 @@ pub fn disk(tracks: u32, track_sectors: u32, top_ratio: f64) -> SharedDisk {
     Arc::new(Disk { geometry, mechanics, recording, flash: None, sector_bytes: 4096 })
 }
 
-/// Returns the layer called `name`, built over `disk` with `parameters` of the form `key=value,key=value`.
+/// Returns the layer called `name`, built over `disk` with `parameters` of the form `key=value,key=value`. Parameters
+/// that are not given have their defaults.
 ///
 /// # Panics
 ///
@@ -109,8 +110,8 @@ impl Clock {
         clock
     }
 
-    /// Returns this clock with moves timed as the paper times moves of pseudo-tracks, which do not begin at the start
-    /// of a track.
+    /// Returns this clock, which from now on times accesses of background moves as those of pseudo-tracks. As in the
+    /// paper, each is timed as if the pseudo-track began in the middle of a track.
     pub fn of_pseudo_tracks(self) -> Clock {
         Clock { pseudo_tracks: true, ..self }
     }
@@ -121,7 +122,12 @@ impl Clock {
         (time.seek.0, (time.rotation + time.transfer).0)
     }
 
-    /// Times `plan` from the present position of the head, and returns its cost.
+    /// Times `plan` from the present position of the head, and returns its cost. Consecutive steps that continue each
+    /// other on the disk for one cause count as one access. Steps without access take no time.
+    ///
+    /// # Panics
+    ///
+    /// If the seek time is no multiple of one second, the duration of each seek of the toy disk.
     pub fn cost(&mut self, plan: &Plan) -> Cost {
         let (mut seek_ns, mut rest_ns) = (0, 0);
         for (index, phase) in plan.phases.iter().enumerate() {

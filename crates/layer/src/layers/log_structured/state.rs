@@ -129,7 +129,8 @@ pub(super) struct State {
     pub free: VecDeque<usize>,
     /// For each stream of appends, the number of the open zone to which its blocks are appended; `None` if it has none.
     pub open: [Option<usize>; STREAMS],
-    /// The clock of the layer: an initial value plus the number of blocks that the host has written.
+    /// The clock of the layer: the number of blocks that the host has written, plus an initial value. The initial value
+    /// is the maximum age of hot data in blocks, so that the contents of a new drive do not count as hot.
     pub clock: u64,
     pub victim: Option<Victim>,
     pub freed: bool,

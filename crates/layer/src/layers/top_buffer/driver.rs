@@ -41,14 +41,16 @@ const JOINED_MAX: usize = 32;
 /// The options of a write buffer in reserved top tracks, from the layer's parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BufferOptions {
-    /// Percentage, from 0 to 100. Buffered data are written to their home places in idle time if more than this share
-    /// of the sectors of a ring is in use, or if the map holds more than this share of its maximum number of runs.
+    /// Percentage, from 0 to 100. Buffered data of a ring (circular buffer) are written home in idle time if more than
+    /// this share of the ring's sectors is in use. They are too if the map of all rings holds more than this share of
+    /// its maximum number of runs.
     pub clean_above_percent: u64,
-    /// Whether a host write that finds its ring or the map full first writes the oldest buffered data of the ring home.
-    /// If not, the host write is made in place, by read-modify-write.
+    /// Whether a host write that finds its ring or the map full first writes the oldest buffered data of the ring home,
+    /// until there is room. If not, or if the write is too large for the ring, it is made in place: on a bottom track
+    /// by read-modify-write.
     pub cleans_when_full: bool,
     /// Time without host requests before buffered data are written home in the background, in nanoseconds. 0 means as
-    /// soon as there is no request.
+    /// soon as there is no request. If the profile of the drive sets a longer idle threshold, that one applies.
     pub idle_after_ns: u64,
 }
 
@@ -60,8 +62,9 @@ struct Part {
     ring: u32,
 }
 
-/// The layer of an interlaced disk that buffers writes to bottom tracks in reserved top tracks, and later writes them
-/// to their home places.
+/// The layer of an interlaced disk that buffers writes to bottom tracks (and to top tracks, if it is set to) in
+/// reserved top tracks, and later writes them to their home places. Writes for which the buffer has no room are made in
+/// place.
 pub struct WriteBuffer {
     host: Host,
     map: BufferMap,

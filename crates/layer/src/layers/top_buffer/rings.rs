@@ -124,6 +124,10 @@ impl Rings {
 
     /// Returns the head of a ring: the position at which the next data are appended. A position is the number of
     /// sectors written to the ring before it, so the head of a new ring is 0.
+    ///
+    /// # Panics
+    ///
+    /// If there is no ring with the index `ring`, counted from 0.
     pub fn head(&self, ring: u32) -> u64 {
         self.rings[ring as usize].head
     }

@@ -87,16 +87,18 @@ fn row(progress: &Progress, disk: &str, load: &str, report: &mut Report) -> Resu
 
 fn method() -> String {
     format!(
-        "filebench's personalities with their own sizes (`imbrex fs bench`, seed {SEED}) on new file systems on the same disk, `{}`, \
-         and the same flash, `{FLASH}`; a page cache of {} GiB. The times are those of disk and flash: no processor takes any, and a \
-         phase ends when all is durable. HiSMRfs is store `log` with its metadata on flash. SMRfs keeps its metadata in \
-         extended attributes of symbolic links in ext4 (§I.C): the same operations, with as many threads, run on ext4 of this kernel \
-         on a served drive, once in the first 32 GiB of the disk, as the unshingled partition is, and once on flash; its device's time is \
-         added to that of `strict-append` with metadata that cost nothing. No way of the arm between data and metadata is \
-         counted, which favours SMRfs, and the two never overlap, which does not; the device I/O is not replayed among the data's. \
-         Beside it are the two stores with our own namespace, in virtual time as a whole. Theirs is one HDD and one \
-         SSD, by the wall clock, against published results of SMRfs from another machine. What the paper does not give was \
-         chosen before the first run (commit {}).",
+        "The experiment runs filebench's personalities with their own sizes (`imbrex fs bench`, seed {SEED}) on new \
+         file systems. All have the same disk, `{}`, the same flash, `{FLASH}`, and a page cache of {} GiB. Times \
+         are those of disk and flash: the processor takes no time, and a phase ends when all data are durable. \
+         HiSMRfs is store `log` with its metadata on flash. SMRfs keeps its metadata in extended attributes of \
+         symbolic links in ext4 (Jin 2014 §I.C). To measure this part, the same operations run with as many threads \
+         on ext4 of the host's kernel, on a served drive: once in the first 32 GiB of the disk, where the unshingled \
+         partition lies, and once on flash. The time of that drive is added to the time of store `strict-append` \
+         with metadata that cost nothing. Seeks between data and metadata are not counted, which favours SMRfs; the \
+         two parts never overlap, which does not. Both stores are also run with our own namespace, completely in \
+         virtual time. The paper measured on one HDD and one SSD by the wall clock, and compared with published \
+         results of SMRfs from another machine. The values that the paper does not give were chosen before the first \
+         run (commit {}).",
         DISKS[0],
         PAGE_CACHE_BYTES >> 30,
         super::CHOSEN

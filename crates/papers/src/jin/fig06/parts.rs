@@ -54,13 +54,14 @@ enum Metadata {
 /// Measurements of one phase of a load on one part of a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Measured {
-    /// Number of operations of the file system that the phase of the load performed.
+    /// Number of operations on the file system that the phase of the load performed, its final sync included.
     pub operations: u64,
     /// Number of bytes read and written by the load in the phase, together.
     pub bytes: u64,
     /// Duration of the phase, in nanoseconds of simulated device time.
     pub elapsed_ns: u64,
-    /// Mean latency of an operation in device time, in nanoseconds; `None` if it was not measured.
+    /// Mean latency of an operation in device time, in nanoseconds, without the final sync; `None` if it was not
+    /// measured.
     pub latency_ns: Option<u64>,
 }
 

@@ -138,15 +138,17 @@ pub(super) fn explain(report: &mut Report, row: &Row) {
         figures.map(shown).join(", ")
     };
     report.remarks.push(format!(
-        "Over HiSMRfs, in this order time of the disks for pre-allocation, time of the disks for the run, elapsed time of the run, mean \
-         latency: with dm-cache {}; without flash {}; with dm-writecache {}.",
+        "The times of ext4, divided by those of HiSMRfs, are in this order: time of the disks for pre-allocation, \
+         time of the disks for the run, elapsed time of the run, mean latency. With dm-cache {}; without flash {}; \
+         with dm-writecache {}.",
         variant(CACHED),
         variant(UNCACHED),
         variant(WRITE_CACHED),
     ));
     report.remarks.push(
-        "The guest's threads, write-back and cache meet as they do on the wall clock, so its figures differ from run to run; \
-         HiSMRfs's are the same to the nanosecond. The paper's figure is a drawing without numbers, but for those of the text."
+        "The order in which the guest's threads, write-back and cache run depends on the wall clock, so the figures \
+         of the guest differ from run to run. Those of HiSMRfs are equal to the nanosecond in each run. Fig. 9 of \
+         Jin 2014 is a drawing without numbers, except for those in the text."
             .into(),
     );
 }

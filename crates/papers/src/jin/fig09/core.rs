@@ -29,9 +29,10 @@ const CHECKSUMS: u64 = 1020;
 /// Space on the flash that the metadata of the file system use, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OnFlash {
-    /// Size of both checkpoints together, in bytes.
+    /// Upper bound of the size of the two checkpoints together, if both were written now, in bytes.
     pub checkpoints: u64,
-    /// Size of the part of the log that a mount replays, in bytes.
+    /// Size of the part of the metadata log that is in use, in bytes, blocks for records that wait in memory included.
+    /// A mount replays this part.
     pub log: u64,
     /// Size of the checksums of all stored data, live and dead, in bytes, rounded up to whole blocks.
     pub checksums: u64,

@@ -139,21 +139,26 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 
 fn method() -> String {
     format!(
-        "filebench's `fileserver` (`imbrex fs bench`, seed {SEED}) with {SERVER_FILES} files and {SERVER_ROUNDS} rounds on {RAID_DISKS} new disks, \
-         `{RAID_DISK}`, and flash, `{CACHE_FLASH}`. What the paper has in files and bytes is a {SMALLER}th of it: 200,000 files, 1 GB of flash \
-         for the cache ({} KiB), 2 GB of memory ({} KiB), the 1 GiB of journal that ext4 would make ({} MiB); so memory and flash hold the same \
-         shares of the data. The disks have their size. HiSMRfs is store `log` as an array with one parity, its metadata on the flash, \
-         without a hot zone, on the core in virtual time; of its memory {DIRTY_PERCENT} % are for what is not yet written, {WRITTEN_PERCENT} % \
-         for what it keeps of that, the rest is the page cache in front of it. ext4 runs in a guest (a stock Linux in QEMU, \
-         `scripts/guest`) on dm-cache (write-back, policy smq, blocks of 64 KiB) over md RAID 5 with chunks of 512 KiB and a bitmap, as \
-         mdadm makes it; its metadata of 4 MiB lie beside the cache. The disks are served at {PACE} of their speed, and the timers of the guest that \
-         can be set are as many times longer (write-back, commits, schedulers, md); those of dm-cache cannot. Of its memory all but those {} KiB and {} MiB \
-         for the load's own buffers is taken away before it begins. Time of the disks is the time in which the busiest drive had requests \
-         under way: no processor takes any. Latencies are by the executor of the file system, which for ext4 is the guest's times {PACE}; \
-         they count if the guest's processor is busy under {PROCESSOR_PERCENT:.0} %. A phase ends when all is durable. All data are kept as \
-         they are. Flashcache itself is of no kernel of today; it takes all reads and writes into the cache, as dm-cache does not, so \
-         dm-writecache, which takes all writes, stands beside. What the paper does not give was chosen before the guest's first run that came \
-         to its end (commit {}); HiSMRfs's figures with twice the rounds had been seen by then.",
+        "The experiment runs filebench's `fileserver` (`imbrex fs bench`, seed {SEED}) with {SERVER_FILES} files and \
+         {SERVER_ROUNDS} rounds on {RAID_DISKS} new disks, `{RAID_DISK}`, and on flash, `{CACHE_FLASH}`. Numbers of \
+         files and bytes are a {SMALLER}th of those of Jin 2014: 200,000 files, 1 GB of flash for the cache ({} KiB \
+         here), 2 GB of memory ({} KiB), and the journal of 1 GiB that ext4 would make ({} MiB). So memory and flash \
+         hold the same shares of the data as in the paper; the disks have their full size. HiSMRfs is store `log`, \
+         as an array with one parity, its metadata on the flash, without a hot zone, in virtual time. Of its memory, \
+         {DIRTY_PERCENT} % are for data that are not yet written and {WRITTEN_PERCENT} % for written data that it \
+         keeps; the rest is the page cache in front of it. ext4 runs in a guest (a stock Linux in QEMU, \
+         `scripts/guest`), on dm-cache (write-back, policy smq, blocks of 64 KiB) over md RAID 5 with chunks of 512 \
+         KiB and a bitmap, as mdadm makes it; dm-cache's metadata of 4 MiB lie beside the cache. The disks are \
+         served at {PACE} of their speed. Those timers of the guest that can be set (write-back, commits, \
+         schedulers, md) are longer by the same factor; the timers of dm-cache cannot be set. The guest keeps {} KiB \
+         of memory, and {} MiB for the buffers of the load; the rest is taken away before the load begins. The time \
+         of the disks is the time in which the busiest drive had requests in progress; the processor takes no time. \
+         Latencies are by the clock of the file system, for ext4 the guest's clock times {PACE}. They count only if \
+         the guest's processor is busy for less than {PROCESSOR_PERCENT:.0} % of the time. A phase ends when all \
+         data are durable. All bytes of the data are stored. Flashcache is not in today's kernels. It takes all \
+         reads and writes into the cache, and dm-cache does not; so dm-writecache, which takes all writes, is run \
+         too. The values that the paper does not give were chosen before the guest's first complete run (commit {}). \
+         The figures of HiSMRfs with twice the rounds had been seen by then.",
         FLASH_BYTES >> 10,
         SERVER_MEMORY_BYTES >> 10,
         JOURNAL_BYTES >> 20,

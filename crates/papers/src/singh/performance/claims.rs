@@ -45,9 +45,10 @@ fn without_cache(report: &mut Report, rows: &[Row]) {
         shown(over(&rows[row], phase, CAVEAT_UNCACHED, STRICT_UNCACHED, |found| found.disk_ns as f64))
     };
     report.remarks.push(format!(
-        "Without a write cache, a file that is written right behind the one before waits for a rotation, on both disks. Time of \
-         Caveat SMRfs over that of Strict-Append SMRfs, both without one: small files made {}, PostMark's files {} and \
-         transactions {}, unpacking {}, compiling {}.",
+        "Without a write cache, a file that is written directly behind the file before waits for a rotation, on both \
+         kinds of disk. The disk time of Caveat SMRfs, divided by that of Strict-Append SMRfs, both without a write \
+         cache: making small files {}, PostMark's making of files {}, PostMark's transactions {}, unpacking {}, \
+         compiling {}.",
         over(2, 0),
         over(3, 0),
         over(3, 1),
@@ -55,9 +56,10 @@ fn without_cache(report: &mut Report, rows: &[Row]) {
         over(4, 1),
     ));
     report.remarks.push(
-        "ext4 writes files when it likes, many at once, and at a sync; both of ours write a file when it is closed, as the \
-         paper's do. Its requests reach the served drive through the threads of FUSE, in an order that differs from run to \
-         run: so its times do, by a tenth or two, those of reading in order by more."
+        "ext4 writes files at times that it chooses, many at once, and at a sync. Both SMRfs write a file when it is \
+         closed, as those of Singh 2014 do. The requests of ext4 reach the served drive through the threads of FUSE, \
+         in an order that differs from run to run. So the times of ext4 also differ: by 10 to 20 %, and by more for \
+         reading in order."
             .into(),
     );
 }

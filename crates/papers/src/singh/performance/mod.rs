@@ -94,12 +94,13 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 }
 
 fn method() -> String {
-    "Each benchmark (`imbrex fs bench`, seed 1) on a new file system on the same disk: profile `caveat-2t` with best fit, \
-     `strict-append-2t` with the greedy cleaner, and ext4 of this kernel on `caveat-2t+conventional`, served. All have the \
-     write cache of the paper's drive; all are run without one as well. The times are \
-     those of the disk: no processor takes any, and a phase ends when all is on the disk. In front of each is a page cache \
-     that holds everything; `lfs` and the reading of small files begin with their files out of it. The paper's figures are \
-     drawings without numbers, by the wall executor; NILFS2 is not run here."
+    "The experiment runs each benchmark (`imbrex fs bench`, seed 1) on a new file system on equal disks: Caveat \
+     SMRfs on profile `caveat-2t` with best fit, Strict-Append SMRfs on `strict-append-2t` with the greedy cleaner, \
+     and ext4 of the host's kernel on `caveat-2t+conventional`, served. All run with the write cache of the paper's \
+     drive, and once more without a write cache. Times are those of the disk: the processor takes no time, and a \
+     phase ends when all data are on the disk. Each file system has a page cache that holds all its files; `lfs` and \
+     the reading of small files begin with a page cache without these files. The figures of Singh 2014 are drawings \
+     without numbers, measured by the wall clock. NILFS2 is not run here."
         .into()
 }
 

@@ -73,6 +73,10 @@ fn build<const MACHINE: usize>(_device_sectors: u64, seed: u64) -> Result<Box<dy
 /// Returns the requests of the stand-in called `name`, such as `cloudphysics-w08`, generated with `choices` and `seed`.
 /// A stand-in reproduces the published figures of a trace that is not available. Returns `None` if there is no stand-in
 /// of this name.
+///
+/// # Panics
+///
+/// If the requests do not fit into `choices.days` days even without pauses between bursts, as with 0 days.
 pub fn stand_in(name: &str, choices: Choices, seed: u64) -> Option<Box<dyn Source>> {
     let machine = MACHINES.iter().find(|machine| machine.name == name)?;
     Some(Box::new(source::StandIn::new(machine, choices, seed)))

@@ -58,11 +58,11 @@ pub(super) struct Kind {
     pub sectors: u64,
     /// Number of consecutive requests in a run; each begins where the previous one ends.
     pub run_requests: u64,
-    /// Number of runs of this kind in the whole workload.
+    /// Number of runs of this kind in the whole workload. A run is `run_requests` consecutive requests.
     pub runs: u64,
     /// Length in 4 KiB pages of a slot, the space that one run occupies.
     pub slot_pages: u64,
-    /// Fraction of the slots whose runs do not begin at a multiple of 4 KiB.
+    /// Fraction (0 to 1) of the slots, each the space of one run, in which runs do not begin at a multiple of 4 KiB.
     pub unaligned_share: f64,
     pub area: Area,
 }
@@ -71,7 +71,8 @@ pub(super) struct Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub kinds: Vec<Kind>,
-    /// Number of cells, ranges of equal length, into which the disk is divided. `used_cells` of them are accessed.
+    /// Number of cells into which the machine's address range is divided: ranges of `cell_pages` pages of 4 KiB each. A
+    /// rest at the end of the range belongs to no cell. `used_cells` of the cells are accessed.
     pub cells: u64,
     pub used_cells: u64,
     pub cell_pages: u64,

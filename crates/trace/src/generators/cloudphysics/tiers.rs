@@ -18,14 +18,14 @@ pub(super) const TIERS: usize = 6;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tier {
     pub pages: f64,
-    /// Number of times that each page of this tier is written.
+    /// Number of times that each page of 4 KiB of this tier is written in the whole workload.
     pub writes_each: f64,
 }
 
 /// The tiers of a machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tiers {
-    /// The tiers, from the pages written least often to those written most often.
+    /// The sets of pages that are written equally often, from the set written least often to that written most often.
     pub tiers: [Tier; TIERS],
 }
 

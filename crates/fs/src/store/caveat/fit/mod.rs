@@ -11,7 +11,7 @@ mod worst;
 use super::free_list::FreeList;
 use crate::block_run::BlockRun;
 
-/// Allocation algorithm: chooses the free run for a file.
+/// Allocation algorithm of the store `caveat`: chooses the free run for a file.
 pub trait Fit {
     /// Returns a free run of at least `need` blocks, of which the caller takes the first `need`; `None` if no free run
     /// is long enough. The returned run may begin within a free run. `last` is the block after the last allocation's
