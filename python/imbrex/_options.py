@@ -45,6 +45,7 @@ class SimulateOptions(TraceOptions, total=False):
     read_ahead: Annotated[Number, "read look-ahead: bytes, a size, or `\"off\"`; the profile's by default"]
     warmup: Annotated[Number, "requests served before measuring begins"]
     window: Annotated[Text, "width, in simulated time, of the windows in which completions are counted; `\"1s\"` by default"]
+    seeds: Annotated[Number, "number of runs of a generator with different seeds; above 1, the results have means and 95 % intervals"]
     check: Annotated[Switch, "track the contents of every physical sector, and prove that no live sector is lost"]
     out: Annotated[Any, "write the result files into this folder"]
     per_io: Annotated[Switch, "keep one row per request, as `results.ios`"]
@@ -76,6 +77,7 @@ class SweepOptions(TypedDict, total=False):
     read_ahead: Swept
     warmup: Swept
     window: Swept
+    seeds: Swept
     check: Swept
 
 

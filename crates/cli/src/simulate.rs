@@ -43,6 +43,7 @@ fn asked(args: &SimulateArgs) -> Result<SimulateOptions, Failure> {
         window: args.window,
         check: args.check,
         span: None,
+        seeds: args.seeds,
         out: args.out.clone(),
         per_io: args.per_io,
         plans: args.plans,

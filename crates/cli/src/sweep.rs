@@ -15,7 +15,11 @@ pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let place = args.spec.display().to_string();
     let text = std::fs::read_to_string(&args.spec)
         .map_err(|error| Failure::failed(format!("cannot read the sweep {place}: {error}")))?;
-    let spec = Spec::parse(&place, &text)?;
+    let mut spec = Spec::parse(&place, &text)?;
+    if let Some(seeds) = args.seeds {
+        spec.options.retain(|(name, _)| name != "seeds");
+        spec.options.push(("seeds".into(), vec![seeds.to_string()]));
+    }
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     interrupt::answer_with("ending the points under way; the rows of the others are kept");
     let folder = args.out.clone().unwrap_or_else(|| beside(&args.spec));

@@ -50,6 +50,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("seagate-st8000as0011-as-sold", include_str!("../profiles/seagate-st8000as0011-as-sold.toml")),
     ("seagate-st8000as0022", include_str!("../profiles/seagate-st8000as0022.toml")),
     ("seagate-st8000dm004", include_str!("../profiles/seagate-st8000dm004.toml")),
+    ("seagate-st8000dm004-as-sold", include_str!("../profiles/seagate-st8000dm004-as-sold.toml")),
     ("imr-1t", include_str!("../profiles/imr-1t.toml")),
     ("imr-20t", include_str!("../profiles/imr-20t.toml")),
     ("hm-zoned", include_str!("../profiles/hm-zoned.toml")),

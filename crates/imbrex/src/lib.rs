@@ -31,6 +31,7 @@ pub mod report;
 pub mod run;
 #[cfg(test)]
 mod sample;
+mod seeds;
 pub mod simulate_options;
 pub mod simulation;
 pub mod sweep;

@@ -41,6 +41,10 @@ pub struct SimulationOptions {
     /// sector 0 on, in sectors of 512 bytes, and the text of the drive that determined the length. `None` for the
     /// capacity of the smallest drive.
     pub span: Option<(u64, String)>,
+    /// Number of runs with different seeds, at least 1; 1 by default. The seeds are those that follow the seed of the
+    /// workload. With more than one, the results have the mean and the 95 % interval of each figure, and the result
+    /// files hold the time series and requests of the first seed. An error for a trace, which has no seed.
+    pub seeds: u32,
     /// Folder that the result files are written to; `None` to write no files.
     pub out: Option<PathBuf>,
     /// Whether to write `ios.parquet` too, with one row per request and drive. Ignored without `out`.
@@ -64,6 +68,7 @@ impl Default for SimulationOptions {
             check: false,
             jobs: None,
             span: None,
+            seeds: 1,
             out: None,
             per_io: false,
             plans: false,

@@ -191,6 +191,7 @@ fn result(number: usize, series: &DriveSeries) -> DriveResult {
         map_bytes_formula: 4_000 * number as u64 * 1_000,
         integrity,
         paper_safety: drive.contains("safety=paper"),
+        over_seeds: std::collections::BTreeMap::new(),
         wall_seconds: 1.0,
         requests_per_second: 200_000.0,
     }

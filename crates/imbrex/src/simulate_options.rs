@@ -86,6 +86,9 @@ const OPTIONS: &[Settable] = &[
         set(&mut asked.workload.trace.skip_malformed, word.parse().ok())
     }),
     ("seed", "a whole number", |asked, word| set(&mut asked.workload.seed, word.parse().ok().map(Some))),
+    ("seeds", "a number of 1 or more", |asked, word| {
+        set(&mut asked.simulation.seeds, word.parse().ok().filter(|&seeds| seeds > 0))
+    }),
     ("limit", "a number of requests", |asked, word| set(&mut asked.workload.limit, word.parse().ok().map(Some))),
     ("baseline", "a drive", |asked, word| set(&mut asked.baseline, Some(Baseline::Drive(word.into())))),
     ("no-baseline", YES_OR_NO, |asked, word| {

@@ -30,6 +30,7 @@ use crate::options::SimulationOptions;
 use crate::progress::Progress;
 use crate::run::sinks::{Sinks, Spools};
 use crate::run::{Run, many};
+use crate::seeds::Figures;
 use crate::simulate_options::{ARRIVALS, SCHEDULES};
 use crate::sweep::texts;
 use crate::table;
@@ -294,24 +295,17 @@ impl Prepared {
         if let Some(requests) = workload.expected_requests() {
             self.simulation.options.check_warmup(requests)?;
         }
+        self.simulation.options.check_seeds(workload)?;
         let not_run = self.fit(workload, progress, &mut warnings)?;
         warnings.extend(not_run.iter().cloned());
-        let drives = &self.simulation.drives;
         // If drives do not grow, the space that a generator's words name may exceed the drives. Addresses past their
         // end are then wrapped or scaled.
         let span = self.simulation.span_of(workload);
         let device_sectors = span.as_ref().map_or(0, |span| span.sectors).max(workload.end_sectors().unwrap_or(0));
-        let jobs = self.simulation.options.jobs;
-        let mut ran = match workload.open_for_all(device_sectors, drives.len(), many::at_once(jobs))? {
-            Some(sources) => many::together(sources, |index, source| {
-                self.run_one(workload, source, (index, &drives[index]), progress)
-            })?,
-            None => many::of_each(drives, jobs, |index, drive| {
-                self.run_one(workload, workload.open(device_sectors)?, (index, drive), progress)
-            })?,
-        };
+        let mut ran = self.run_all(workload, device_sectors, Kept::Files, progress)?;
         workload.check_unchanged()?;
         self.simulation.compare(&mut ran);
+        let seeds = self.other_seeds(workload, &mut ran, device_sectors, &mut warnings, progress)?;
         if !ran.iter().any(|ran| ran.is_stopped) {
             let served = ran.iter().map(|ran| ran.counts.requests).max().unwrap_or(0);
             self.simulation.options.check_warmup(served)?;
@@ -327,6 +321,7 @@ impl Prepared {
         }
         let mut summary = summary_of(self.simulation.command, workload, &ran);
         summary.warnings = warnings;
+        summary.seeds = seeds;
         summary.workload.address_span = span.map(|span| AddressSpan { bytes: span.sectors * 512, set_by: span.set_by });
         let is_stopped = ran.iter().any(|ran| ran.is_stopped);
         let series: Vec<_> = ran.into_iter().map(|ran| ran.series).collect();
@@ -375,24 +370,98 @@ impl Prepared {
         Ok(failures.into_iter().map(|failure| failure.message).collect())
     }
 
+    /// Runs the workload on every drive, and returns the results in the order of the drives.
+    fn run_all(
+        &self,
+        workload: &Workload,
+        device_sectors: u64,
+        kept: Kept,
+        progress: &Progress,
+    ) -> Result<Vec<RanDrive>, Failure> {
+        let (drives, jobs) = (&self.simulation.drives, self.simulation.options.jobs);
+        match workload.open_for_all(device_sectors, drives.len(), many::at_once(jobs))? {
+            Some(sources) => many::together(sources, |index, source| {
+                self.run_one(workload, source, (index, &drives[index]), kept, progress)
+            }),
+            None => many::of_each(drives, jobs, |index, drive| {
+                self.run_one(workload, workload.open(device_sectors)?, (index, drive), kept, progress)
+            }),
+        }
+    }
+
+    /// Runs the workload with the seeds that follow its own, and stores the means and intervals of all figures in
+    /// `ran`, the results with its own seed. Returns all seeds, or none if the options ask for one. If the user stops
+    /// the runs, the means are those of the runs that ended.
+    fn other_seeds(
+        &self,
+        workload: &Workload,
+        ran: &mut [RanDrive],
+        device_sectors: u64,
+        warnings: &mut Vec<String>,
+        progress: &Progress,
+    ) -> Result<Vec<u64>, Failure> {
+        let count = u64::from(self.simulation.options.seeds);
+        if count == 1 || ran.iter().any(|ran| ran.is_stopped) {
+            return Ok(Vec::new());
+        }
+        let mut figures: Vec<Figures> = ran.iter().map(|_| Figures::default()).collect();
+        let mut seeds = Vec::new();
+        for step in 0..count {
+            let seed = workload.seed.wrapping_add(step);
+            if step == 0 {
+                figures.iter_mut().zip(&*ran).for_each(|(figures, ran)| figures.add(seed, &ran.result));
+            } else {
+                let with_seed = workload.with_seed(seed).expect("only a generator runs with several seeds");
+                let mut others = self.run_all(&with_seed, device_sectors, Kept::Figures, progress)?;
+                if others.iter().any(|ran| ran.is_stopped) {
+                    ran.iter_mut().for_each(|ran| ran.is_stopped = true);
+                    break;
+                }
+                self.simulation.compare(&mut others);
+                figures.iter_mut().zip(&others).for_each(|(figures, ran)| figures.add(seed, &ran.result));
+            }
+            seeds.push(seed);
+        }
+        for (figures, ran) in figures.into_iter().zip(ran) {
+            if let Some(seed) = figures.finish(&mut ran.result) {
+                let warning =
+                    format!("{}: data was lost with seed {seed}, not with seed {}", ran.result.drive, workload.seed);
+                progress.say(&warning);
+                warnings.push(warning);
+            }
+        }
+        Ok(seeds)
+    }
+
     fn run_one(
         &self,
         workload: &Workload,
         mut source: Counted,
         (index, plan): (usize, &DrivePlan),
+        kept: Kept,
         progress: &Progress,
     ) -> Result<RanDrive, Failure> {
         source.begin();
         let drive = plan.build()?;
         let options = self.simulation.options.for_drive(workload, &drive)?;
-        let mut observer = Watch { spools: self.sinks.spools(plan.label())? };
+        let spools = if kept == Kept::Files { self.sinks.spools(plan.label())? } else { Spools::default() };
+        let mut observer = Watch { spools };
         let mut ran = Run::new(drive, options).shown(plan.label(), progress).on(&mut source, &mut observer)?;
         ran.wall_seconds = (ran.wall_seconds - source.waited().as_secs_f64()).max(0.0);
         let (mut result, series) = ran.summary(plan.label());
-        self.sinks.keep(index, observer.spools, &result)?;
+        if kept == Kept::Files {
+            self.sinks.keep(index, observer.spools, &result)?;
+        }
         result.baseline = plan.is_baseline;
         Ok(RanDrive { result, series, counts: source.counts(), is_stopped: ran.is_stopped })
     }
+}
+
+/// The results that a run keeps: its result files, or the figures in memory only.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Files,
+    Figures,
 }
 
 /// The part of the drives that a generator addresses if its words do not give it in bytes.
@@ -427,6 +496,16 @@ impl SimulationOptions {
         }
         let problem = format!("--warmup {warmup}: the workload has {requests} requests, so none is measured");
         Err(Failure::usage(problem).or_try("a smaller --warmup"))
+    }
+
+    /// Checks that a workload that is to run with several seeds has one.
+    fn check_seeds(&self, workload: &Workload) -> Result<(), Failure> {
+        let seeds = self.seeds;
+        if seeds <= 1 || workload.with_seed(workload.seed).is_some() {
+            return Ok(());
+        }
+        let problem = format!("--seeds {seeds} does not apply: '{}' is a trace, and has no seed", workload.name);
+        Err(Failure::usage(problem).or_try("leave --seeds out"))
     }
 
     /// Returns the engine's options for `workload` on `drive`, with the defaults of both filled in.
@@ -505,6 +584,14 @@ impl Simulated {
         let mut text = table::render(&self.summary.drives, columns);
         if let Some(span) = &self.summary.workload.address_span {
             text += &format!("\n\n{}", span.sentence(&human::bytes(span.bytes)));
+        }
+        if let (count @ 2.., Some(first), Some(last)) =
+            (self.summary.seeds.len(), self.summary.seeds.first(), self.summary.seeds.last())
+        {
+            text += &format!(
+                "\n\n±: half of the 95 % interval of the mean over {count} seeds, {first} to {last}; the lines below are of seed \
+                 {first}"
+            );
         }
         for remark in table::remarks(&self.summary.drives) {
             text += &format!("\n\n{remark}");

@@ -77,29 +77,48 @@ pub(crate) fn row(drive: &DriveResult) -> Vec<String> {
     let is_compared = drive.compared_with.as_ref().is_some_and(|with| *with != drive.drive);
     let ratios = drive.latency_ratio.filter(|_| is_compared).unwrap_or_default();
     let (read, write) = (ratios.read, ratios.write);
+    let (reads, writes) = (drive.host.reads, drive.host.writes);
+    let time = |count, path, ns, ratio| duration_of(drive, (count, path), ns, ratio);
+    let figure = |path, value, shown: fn(f64) -> String| match drive.over_seeds.get(path) {
+        Some(over) => format!("{} ±{}", shown(over.mean), shown(over.half_width_95)),
+        None => shown(value),
+    };
     vec![
         label,
-        human::count(drive.completed),
-        duration_of(drive.host.reads, latency.read.mean, read.map(|read| read.mean)),
-        duration_of(drive.host.reads, latency.read.p99, read.map(|read| read.p99)),
-        duration_of(drive.host.writes, latency.write.mean, write.map(|write| write.mean)),
-        duration_of(drive.host.writes, latency.write.p99, write.map(|write| write.p99)),
-        human::duration_ns(drive.longest_stall_ns),
-        duration_of(1, drive.duration_ns, drive.duration_ratio.filter(|_| is_compared)),
-        human::ratio(drive.write_amplification),
-        human::ratio(drive.write_overloading),
-        human::bytes(drive.map_bytes),
+        figure("completed", drive.completed as f64, |count| human::count(count.round() as u64)),
+        time(reads, "read.mean", latency.read.mean, read.map(|read| read.mean)),
+        time(reads, "read.p99", latency.read.p99, read.map(|read| read.p99)),
+        time(writes, "write.mean", latency.write.mean, write.map(|write| write.mean)),
+        time(writes, "write.p99", latency.write.p99, write.map(|write| write.p99)),
+        figure("longest_stall_ns", drive.longest_stall_ns as f64, |ns| human::duration_ns(ns.round() as u64)),
+        time(1, "", drive.duration_ns, drive.duration_ratio.filter(|_| is_compared)),
+        figure("write_amplification", drive.write_amplification, human::ratio),
+        figure("write_overloading", drive.write_overloading, human::ratio),
+        figure("map_bytes", drive.map_bytes as f64, |bytes| human::bytes(bytes.round() as u64)),
         human::gain(drive.capacity_gain),
     ]
 }
 
-/// Formats a duration given in ns, with its ratio to the baseline's if there is one. Returns a dash if `count`, the
-/// number of requests it was measured over, is 0.
-fn duration_of(count: u64, ns: u64, ratio: Option<f64>) -> String {
-    match ratio {
-        _ if count == 0 => "–".into(),
-        Some(ratio) => format!("{} ({}×)", human::duration_ns(ns), human::ratio(ratio)),
+/// Formats a duration given in ns, with its ratio to the baseline's if there is one; with several seeds, formats the
+/// means and the halves of the 95 % intervals. `path` is the latency's path in the results, empty for the duration of
+/// the run. Returns a dash if `count`, the number of requests it was measured over, is 0.
+fn duration_of(drive: &DriveResult, (count, path): (u64, &str), ns: u64, ratio: Option<f64>) -> String {
+    if count == 0 {
+        return "–".into();
+    }
+    let (of_time, of_ratio) = match path {
+        "" => ("duration_ns".to_string(), "duration_ratio".to_string()),
+        _ => (format!("latency_ns.{path}"), format!("latency_ratio.{path}")),
+    };
+    let whole = |ns: f64| human::duration_ns(ns.round() as u64);
+    let time = match drive.over_seeds.get(&of_time) {
+        Some(over) => format!("{} ±{}", whole(over.mean), whole(over.half_width_95)),
         None => human::duration_ns(ns),
+    };
+    match (ratio, drive.over_seeds.get(&of_ratio)) {
+        (None, _) => time,
+        (Some(_), Some(over)) => format!("{time} ({}× ±{})", human::ratio(over.mean), human::ratio(over.half_width_95)),
+        (Some(ratio), None) => format!("{time} ({}×)", human::ratio(ratio)),
     }
 }
 

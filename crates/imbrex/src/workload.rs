@@ -367,6 +367,17 @@ impl Workload {
         }
     }
 
+    /// Returns this generator with `seed` as the seed of its random numbers. Returns `None` for a trace and for requests
+    /// in memory, which have no seed.
+    pub fn with_seed(&self, seed: u64) -> Option<Workload> {
+        let args = WorkloadOptions { seed: Some(seed), limit: self.limit, ..WorkloadOptions::default() };
+        match &self.kind {
+            Kind::Trace { .. } => None,
+            Kind::Words(spec) => Some(from_words(&args, spec.clone(), &self.name)),
+            Kind::BuiltIn { entry, .. } => Some(built_in(&args, entry, &Progress::silent())),
+        }
+    }
+
     /// Makes a generator from `words`: the name of a built-in workload, or a description in fio's words. Reads no file.
     /// Applies `seed` and `limit` of `args` and ignores the options for traces.
     ///

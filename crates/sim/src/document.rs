@@ -21,6 +21,10 @@ pub struct Summary {
     pub command: Vec<String>,
     /// Seed of the workload's random numbers; 0 for a trace and for requests in memory.
     pub seed: u64,
+    /// Seeds of all runs, with `seed` first, if the workload ran with more than one (`--seeds`); otherwise empty. The
+    /// figures of `drives` are those of the first seed; [`DriveResult::over_seeds`] has the means and intervals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<u64>,
     /// The workload, with the counts of its requests.
     pub workload: WorkloadSummary,
     /// Results of each drive, in the order given, then those of the baselines that the program added. It adds the
@@ -43,7 +47,7 @@ impl Summary {
         drives: Vec<DriveResult>,
     ) -> Summary {
         let (schema, imbrex) = (SUMMARY_SCHEMA.to_string(), version.to_string());
-        Summary { schema, imbrex, command, seed, workload, drives, warnings: Vec::new() }
+        Summary { schema, imbrex, command, seed, seeds: Vec::new(), workload, drives, warnings: Vec::new() }
     }
 
     /// Returns the index of the drive that drive number `index` is compared with, its baseline; `None` if it is

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use imbrex_layer::verify::RuleBreaks;
 use serde::{Deserialize, Serialize};
 
+use crate::estimate::Estimate;
 use crate::metrics::counters::Counters;
 use crate::metrics::latency::LatencyHistogram;
 
@@ -269,7 +270,9 @@ pub struct DriveResult {
     pub write_amplification: f64,
     /// Sectors read at the medium divided by sectors read by the host; 0 if the host read none.
     pub read_amplification: f64,
-    /// Windows of simulated time in which completions of requests were counted: their width and numbers.
+    /// Summary of the windows of equal width into which the simulated time after the warm-up is divided: the width, the
+    /// number of windows, and how many of them were without a completion, with outstanding requests, and with
+    /// outstanding requests but without a completion. The completions in each window are not listed.
     pub windows: WindowSummary,
     /// Number, durations and sectors of the cleaning events since the end of the warm-up. An event is one cleaning,
     /// migration or repair of the layer.
@@ -284,6 +287,11 @@ pub struct DriveResult {
     /// `safety=paper`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paper_safety: bool,
+    /// Means and 95 % intervals over the seeds, if the workload ran with more than one (`--seeds`); otherwise empty. A
+    /// key is the path of a figure in this document, its names joined by dots, such as `latency_ns.read.mean`. Each
+    /// number of this document has one, except the two that depend on wall-clock time and figures that a seed lacks.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub over_seeds: BTreeMap<String, Estimate>,
     /// Wall-clock time that the simulation of this drive took, in seconds. The time of reading a workload that several
     /// drives share, and of waiting for the other drives, is not included.
     pub wall_seconds: f64,

@@ -99,6 +99,7 @@ fn result(outcome: &Outcome, options: &Options, wall_seconds: f64) -> DriveResul
         map_bytes_formula: memory.formula_bytes,
         integrity: outcome.integrity.clone(),
         paper_safety: !drive.layer.is_power_safe(),
+        over_seeds: std::collections::BTreeMap::new(),
         wall_seconds,
         requests_per_second: if wall_seconds > 0.0 { outcome.requests as f64 / wall_seconds } else { 0.0 },
     }

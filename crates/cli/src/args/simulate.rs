@@ -68,6 +68,10 @@ pub(crate) struct SimulateArgs {
     #[arg(long)]
     pub check: bool,
 
+    /// Run the workload with this many seeds, from --seed on: mean and 95 % interval of each figure.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub seeds: u32,
+
     /// Print summary.json instead of the table.
     #[arg(long)]
     pub json: bool,
@@ -100,6 +104,10 @@ pub(crate) struct SweepArgs {
     /// The folder for the dataset and the page; existing rows are kept [default: named like the file].
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
+
+    /// Run each point with this many seeds: mean and 95 % interval of each figure. Traces have no seed and run once.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub seeds: Option<u32>,
 
     /// Points run at once [default: the number of cores].
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]

@@ -403,7 +403,8 @@ pub(crate) struct SalvageArgs {
     #[arg(value_name = "DEVICE", required = true)]
     pub devices: Vec<PathBuf>,
 
-    /// The device for new metadata: a file, an image, a block device; the drive itself if the old metadata lay on it.
+    /// The device to write new metadata to: a file, an image, a block device; the drive itself if the old metadata lay
+    /// on it. Either this or --to is required.
     #[arg(long, value_name = "DEVICE", required_unless_present = "to", conflicts_with = "to")]
     pub meta: Option<PathBuf>,
 

@@ -23,6 +23,7 @@ mod pipes;
 mod powercut;
 mod probe;
 mod reproduce;
+mod seeds;
 mod settings;
 mod simulate;
 mod soak;

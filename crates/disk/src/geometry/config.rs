@@ -134,9 +134,11 @@ pub struct GeometryConfig {
     /// next.
     #[serde(default)]
     pub track_skew_ns: u32,
-    /// Angle by which a track starts later than the one before it in PBA order if that lies on another surface, as
-    /// nanoseconds of rotation; 0 unless given. In layouts other than `cylinder` the angle is added to `track_skew_ns`;
-    /// in `cylinder` it applies within a cylinder only.
+    /// Angle by which a track starts later after a change of surface, as nanoseconds of rotation; 0 unless given. In
+    /// `cylinder` the angle applies from each track to the next within a cylinder, in place of `track_skew_ns`. In the
+    /// other layouts it is added to `track_skew_ns`: in `horizontal` at the end of a zone's tracks on a surface, in
+    /// `bottom-then-top` at the end of a group's tracks on a surface. There the angle is added even if the next track
+    /// lies on the same surface, as between two zones in `horizontal`.
     #[serde(default)]
     pub head_skew_ns: u32,
     /// Recording zones from the outer to the inner diameter, listed one by one. If the list is empty, `tracks`,

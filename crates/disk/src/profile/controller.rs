@@ -50,7 +50,9 @@ pub enum ImmediateReport {
     Mixed,
 }
 
-/// The quantity of which a watermark is a share.
+/// The number of sectors of which `read_watermark` and `write_watermark` are shares: that of the request, or that of a
+/// segment of the buffer. The read watermark is the share that must be in the buffer before the drive takes the bus to
+/// send.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WatermarkOf {

@@ -42,8 +42,10 @@ pub struct Host {
     pub age_limit_ns: u64,
     /// Size of the volatile write cache in bytes; 0, the default, is off, otherwise at least one sector.
     pub write_cache_bytes: u64,
-    /// Time from the entry of a write to its acknowledgement if the volatile write cache is on and has room, in
-    /// nanoseconds; 100 µs unless given. It takes the place of `overhead_ns`.
+    /// Least time from the entry of a write to its acknowledgement if the volatile write cache is on, in nanoseconds;
+    /// 100 µs unless given. It takes the place of `overhead_ns` for writes without FUA that are no larger than the
+    /// cache. A write that finds the cache full is acknowledged when it has room there, but no sooner. Without effect
+    /// if `controller` is given.
     pub write_cache_acknowledge_ns: u64,
     /// Size of the buffer for read look-ahead in bytes; 0, the default, is off, otherwise at least one sector.
     pub read_ahead_bytes: u64,

@@ -82,7 +82,7 @@ fn reserved(name: &str) -> (f64, f64) {
         "seagate-st5000as0011" | "seagate-st5000as0011-as-sold" => (100.0 * GIB, band),
         "seagate-st8000as0011" | "seagate-st8000as0011-as-sold" => (125.0 * GIB, band),
         "seagate-st8000as0022" => (28.0 * GIB, 2.0 / 3.0),
-        "seagate-st8000dm004" => (48.0 * GIB, 16.0 / 17.0),
+        "seagate-st8000dm004" | "seagate-st8000dm004-as-sold" => (48.0 * GIB, 16.0 / 17.0),
         "emulated-smr-1" => (37.2 * GIB, region(40.0)),
         "emulated-smr-2" => (0.0, region(25.0)),
         "emulated-smr-3" => (37.2 * GIB, region(20.0)),

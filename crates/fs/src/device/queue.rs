@@ -96,8 +96,8 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Returns an empty queue with the default limits for a device of `kind`. A merged write never crosses the end of a
-    /// zone. The queue of a caveat disk merges no writes.
+    /// Returns an empty queue with the default limits for a device of `kind`. Only writes are ever merged, and a merged
+    /// write never crosses the end of a zone. On a caveat disk nothing is merged.
     pub fn new(kind: &Kind) -> Queue {
         let zone_blocks = match *kind {
             Kind::Plain => Some(u64::MAX),

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use imbrex_sim::results::Integrity;
-use imbrex_sim::{DriveResult, Summary};
+use imbrex_sim::{DriveResult, Estimate, Summary};
 use serde_json::Value;
 
 use crate::chart::{Series, Shape, Style, Unit, escape, swatch};
@@ -29,6 +29,13 @@ const fn measure(name: &'static str, at: &'static str, unit: Unit) -> Measure {
 
 const fn latency(name: &'static str, at: &'static str, is_there: fn(&DriveResult) -> bool) -> Measure {
     Measure { name, at, unit: Unit::Nanoseconds, is_compared: true, is_there }
+}
+
+impl Measure {
+    /// Returns the measure's key in [`DriveResult::over_seeds`].
+    fn path(&self) -> String {
+        self.at.trim_start_matches('/').replace('/', ".")
+    }
 }
 
 fn always(_: &DriveResult) -> bool {
@@ -236,9 +243,33 @@ fn integrity(integrity: &Integrity) -> String {
     }
 }
 
+/// Returns the cell of a figure with its mean and half of its 95 % interval over the seeds. A figure that is compared
+/// also has the mean of its ratio to the baseline's, if the results have that ratio.
+fn over_seeds(measure: &Measure, (index, drive): (usize, &DriveResult), over: &Estimate, is_compared: bool) -> String {
+    let path = measure.path();
+    let of_ratio = match path.as_str() {
+        "duration_ns" => "duration_ratio".to_string(),
+        _ => path.replacen("latency_ns", "latency_ratio", 1),
+    };
+    let ratio = drive.over_seeds.get(&of_ratio).filter(|_| measure.is_compared && is_compared && of_ratio != path);
+    let ratio = ratio.map_or_else(String::new, |ratio| {
+        format!("<small>{} ± {}</small>", Unit::Ratio.label(ratio.mean), Unit::Ratio.label(ratio.half_width_95))
+    });
+    format!(
+        "<td data-at=\"/drives/{index}/over_seeds/{path}/mean\" data-value=\"{0}\" title=\"{0}\">{1}<small>± {2}</small>{ratio}</td>",
+        over.mean,
+        measure.unit.label(over.mean),
+        measure.unit.label(over.half_width_95)
+    )
+}
+
 fn row(measure: &Measure, summary: &Summary, values: &[Value]) -> String {
     let mut html = format!("<tr><th scope=\"row\">{}</th>", measure.name);
     for (index, drive) in summary.drives.iter().enumerate() {
+        if let Some(over) = drive.over_seeds.get(&measure.path()).filter(|_| (measure.is_there)(drive)) {
+            html += &over_seeds(measure, (index, drive), over, summary.baseline_of(index) != Some(index));
+            continue;
+        }
         let number = values[index].pointer(measure.at).filter(|value| value.is_number());
         let Some((value, raw)) = number.filter(|_| (measure.is_there)(drive)).and_then(|v| Some((v.as_f64()?, v)))
         else {

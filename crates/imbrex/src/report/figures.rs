@@ -31,6 +31,7 @@ const NINES: u8 = 4;
 /// Returns all figures that have data.
 pub(super) fn all(summary: &Summary, series: &[DriveSeries]) -> Vec<Figure> {
     let figures = [
+        over_seeds(summary),
         sweep::figure(summary),
         latency(summary, series),
         rate(summary, series),
@@ -46,6 +47,49 @@ pub(super) fn all(summary: &Summary, series: &[DriveSeries]) -> Vec<Figure> {
 /// Returns the number and the legend name of each drive. The names contain only the differences between the drives.
 fn names(summary: &Summary) -> impl Iterator<Item = (usize, String)> {
     sweep::short_names(summary).into_iter().enumerate()
+}
+
+/// Returns the means and 95 % intervals over the seeds, one pane for each figure; `None` for a run with one seed.
+fn over_seeds(summary: &Summary) -> Option<Figure> {
+    if summary.seeds.len() < 2 {
+        return None;
+    }
+    let shown = [
+        ("latency", "mean latency", "latency_ns.all.mean", Unit::Nanoseconds),
+        ("reads", "mean latency of reads", "latency_ns.read.mean", Unit::Nanoseconds),
+        ("writes", "mean latency of writes", "latency_ns.write.mean", Unit::Nanoseconds),
+        ("ratio", "mean latency over the baseline’s", "latency_ratio.all.mean", Unit::Ratio),
+        ("amplification", "write amplification", "write_amplification", Unit::Ratio),
+        ("time", "simulated time", "duration_ns", Unit::Nanoseconds),
+    ];
+    let pane = |(id, name, path, unit): (&str, &str, &str, Unit)| {
+        let mut chart = Chart::new(
+            format!("seeds-{id}"),
+            format!("{name}: mean and 95 % interval over the seeds"),
+            Axis::linear("drive, in the order of the legend", Unit::Count)
+                .ranged(0.5, summary.drives.len() as f64 + 0.5),
+            Axis::linear(name, unit),
+        )
+        .described(format!("The {name} of each drive: mean and 95 % interval over {} seeds.", summary.seeds.len()))
+        .sized(SIZE.0, SIZE.1);
+        for (index, drive) in names(summary) {
+            let x = index as f64 + 1.0;
+            // The ends of the interval and the mean are short horizontal lines on a vertical one.
+            let points = summary.drives[index].over_seeds.get(path).map_or_else(Vec::new, |over| {
+                let at = |y: f64, half: f64| [(x, y), (x - half, y), (x + half, y), (x, y)];
+                let (low, high) = (over.mean - over.half_width_95, over.mean + over.half_width_95);
+                [at(low, 0.08), at(over.mean, 0.2), at(high, 0.08)].concat()
+            });
+            chart = chart.with(Series::new(drive, Shape::Line, index, points));
+        }
+        (id.to_string(), Drawing::Chart(chart))
+    };
+    let caption = format!(
+        "The longest line of each drive is its mean over {} seeds, the short ones are the ends of the 95 % interval.",
+        summary.seeds.len()
+    );
+    let panes = shown.map(pane).into();
+    Figure { id: "seeds", title: "Over the seeds", caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
 }
 
 fn latency(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {

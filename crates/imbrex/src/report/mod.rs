@@ -136,13 +136,23 @@ fn masthead(summary: &Summary) -> String {
     let drives = summary.drives.len();
     format!(
         "<header><p class=\"kind\">imbrex simulate</p><h1>{}</h1><p class=\"facts\">{}</p><p class=\"facts\">\
-         {drives} drive{} side by side in simulated time · seed {} · version {}</p></header>",
+         {drives} drive{} side by side in simulated time · {} · version {}</p></header>",
         escape(&workload.name),
         facts.join(" · "),
         if drives == 1 { "" } else { "s" },
-        summary.seed,
+        seeds(summary),
         escape(&summary.imbrex),
     )
+}
+
+/// Returns the seed in words; with several, their number, the first and the last.
+fn seeds(summary: &Summary) -> String {
+    match (summary.seeds.as_slice(), summary.seeds.last()) {
+        (seeds @ [first, _, ..], Some(last)) => {
+            format!("{} seeds, {first} to {last}; curves and charts over time are of seed {first}", seeds.len())
+        }
+        _ => format!("seed {}", summary.seed),
+    }
 }
 
 /// Returns the section on how the page was made: the command, the version, the seed, the input's hash and the drives.
@@ -151,7 +161,7 @@ fn made(summary: &Summary) -> String {
     let facts = [
         ("Command", format!("<code>{}</code>", escape(&shell(&summary.command)))),
         ("Program", format!("imbrex {}, results {}", escape(&summary.imbrex), escape(&summary.schema))),
-        ("Seed", summary.seed.to_string()),
+        ("Seed", seeds(summary)),
         ("Workload", format!("{} ({})", escape(&workload.name), escape(&workload.format))),
         ("SHA-256 of the input", format!("<code>{}</code>", escape(&workload.sha256))),
         ("Sectors touched", format!("up to {} (of 512 bytes)", label::count(workload.lba_end as f64))),

@@ -282,12 +282,17 @@ impl Grid {
             (false, false) => ":",
         };
         let Found { workload: found, failure, .. } = &self.found[workload];
+        // A trace has no seed and runs once.
+        let mut options = options.to_vec();
+        if found.portable_words().is_none() {
+            options.iter_mut().filter(|(name, _)| name == "seeds").for_each(|(_, word)| *word = "1".into());
+        }
         let mut task = Task {
             key: String::new(),
             drive: format!("{drive}{join}{}", settings.join(",")),
             drive_head: drive.to_string(),
-            options: options.to_vec(),
-            swept: parameters.iter().chain(options).cloned().collect(),
+            swept: parameters.iter().chain(&options).cloned().collect(),
+            options,
             workload: found.name.clone(),
             workload_format: found.format.clone(),
             workload_sha256: found.sha256.clone(),

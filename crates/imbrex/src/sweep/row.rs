@@ -11,7 +11,8 @@
 //!   null if it is not a number
 //! - `error`: null if the point succeeded
 //! - `warnings`: notices of the point's simulation, such as a drive that grew, one a line; null if there are none
-//! - the columns of [`METRICS`]: null if the point failed
+//! - the columns of [`METRICS`]: null if the point failed; the mean over the seeds if the option `seeds` is above 1
+//! - if it is, under NAME`_half_width_95` half of the 95 % interval of each mean, in its unit
 //!
 //! Invariants:
 //! 1. A column of one name has the same type in every row.
@@ -34,6 +35,9 @@ use crate::error::Failure;
 use crate::files::batches::{Batch, Batches, Values};
 use crate::files::table::{Column, append, writer_with};
 use crate::workload::hex;
+
+/// End of the name of a column with half of the 95 % interval of a mean over seeds.
+pub const HALF_WIDTH: &str = "_half_width_95";
 
 /// Type of a column of the results of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -165,7 +169,19 @@ impl Row {
         row.put("error", Kind::Text, error);
         row.put("warnings", Kind::Text, if warnings.is_empty() { Cell::Nothing } else { Cell::Text(warnings) });
         let measured = result.ok().map(|drive| serde_json::to_value(drive).expect("results are plain values"));
+        let has_seeds = task.options.iter().any(|(name, word)| name == "seeds" && word != "1");
         for (name, at, kind) in METRICS {
+            let over = result.ok().and_then(|drive| drive.over_seeds.get(&at[1..].replace('/', ".")));
+            let half = over.map_or(Cell::Nothing, |over| Cell::Real(over.half_width_95));
+            if has_seeds && kind != Kind::Text && name != "wall_seconds" {
+                row.put(&format!("{name}{HALF_WIDTH}"), Kind::Real, half);
+            }
+            if let Some(over) = over {
+                let mean =
+                    if kind == Kind::Long { Cell::Long(over.mean.round() as i64) } else { Cell::Real(over.mean) };
+                row.put(name, kind, mean);
+                continue;
+            }
             let value = measured.as_ref().and_then(|measured| measured.pointer(at));
             let cell = match kind {
                 Kind::Long => value.and_then(serde_json::Value::as_i64).map(Cell::Long),

@@ -99,8 +99,9 @@ pub enum Fault {
 pub struct CheckError {
     /// Number of the plan among those that the checker was given, counted from 1.
     pub plan: u64,
-    /// The index of the step in the plan (counted from 0) and the step that caused the fault. `None` if the fault was
-    /// found after the last step.
+    /// The step at which the checker found the fault, with its index (counted from 0) in the layer's plan. The cause
+    /// may be an earlier step: a lost copy is found at the next barrier, and a destroyed sector when it is read. `None`
+    /// if the fault was found after the last step of the plan.
     pub step: Option<(usize, Step)>,
     /// The fault.
     pub fault: Fault,

@@ -5,9 +5,11 @@
 
 mod disksim;
 mod sequential;
+mod sheets;
 mod two_speeds;
 
 use super::Experiment;
 
 /// The experiments, in the page's order.
-pub(crate) const ALL: &[&Experiment] = &[&disksim::EXPERIMENT, &two_speeds::EXPERIMENT, &sequential::EXPERIMENT];
+pub(crate) const ALL: &[&Experiment] =
+    &[&disksim::EXPERIMENT, &two_speeds::EXPERIMENT, &sequential::EXPERIMENT, &sheets::EXPERIMENT];

@@ -28,7 +28,7 @@ pub(crate) fn is_wanted(drive: &str) -> bool {
 }
 
 /// Every built-in profile that is not host-managed, with its default layer.
-pub(crate) const PROFILES: [&str; 16] = [
+pub(crate) const PROFILES: [&str; 17] = [
     "cmr-5900",
     "cmr-7200",
     "exos-x18",
@@ -44,6 +44,7 @@ pub(crate) const PROFILES: [&str; 16] = [
     "seagate-st8000as0011-as-sold",
     "seagate-st8000as0022",
     "seagate-st8000dm004",
+    "seagate-st8000dm004-as-sold",
     "imr-1t:host.write_cache_bytes=0",
 ];
 

@@ -173,35 +173,46 @@ impl Fs {
         }
         let end = offset.checked_add(length).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
         self.0.files().check_regular(inode)?;
-        let before = self.0.files().attr(inode)?.attributes.size;
         let outcome = self.0.files().allocate_room(inode, (offset, end), what).await;
         self.0.files().forget_if_idle(inode);
-        outcome?;
+        let before = outcome?;
         if matches!(what, Allocate::Room | Allocate::RoomKeepingSize) {
             return Ok(());
         }
+        let is_longer = what == Allocate::Zeros && end > before;
         let mut next = offset;
         while next < end {
             // An error here leaves earlier pieces zeroed: the operation is not atomic.
-            self.0.write_back().evict().await?;
+            let evicted = self.0.write_back().evict().await;
+            if evicted.is_err() && !is_longer {
+                return evicted;
+            }
             // The staged data may have been written back, and the entry in `Core::open` removed, since the last piece.
             let open = self.0.files().open_or_new(inode);
             let done = {
-                let _passes = self.0.wait_unless_full(open.enter()).await?;
+                // Only a holder of the locks can shorten the file again, so this wait must not fail for a longer file.
+                let _passes = match is_longer {
+                    true => open.enter().await,
+                    false => self.0.wait_unless_full(open.enter()).await?,
+                };
                 // Blocks that are neither stored nor in memory read as zeros already.
                 next = self.0.files().next_there(inode, &open, next, end);
                 // One piece at a time, to bound the bytes in memory.
                 let to = end.min((next / BYTES + self.0.bounds.piece_blocks) * BYTES);
-                let done = self.0.files().zero_piece(inode, &open, next, to, what).await;
-                if done.is_err() && self.0.files().attr(inode)?.attributes.size > before {
+                let done = match evicted {
+                    Ok(()) => self.0.files().zero_piece(inode, &open, next, to, what).await,
+                    Err(_) => evicted,
+                };
+                // A file with another size was changed by another task since.
+                if done.is_err() && is_longer && self.0.files().attr(inode)?.attributes.size == end {
                     self.0.files().shorten(inode, &open, before)?;
                 }
                 next = to;
                 done
             };
+            self.0.files().forget_if_idle(inode);
             done?;
         }
-        self.0.files().forget_if_idle(inode);
         Ok(())
     }
 
@@ -594,8 +605,9 @@ impl Files<'_> {
         Ok(())
     }
 
-    /// Reserves room for bytes `offset` to `end`, or releases preallocated room if the bytes become a hole.
-    async fn allocate_room(self, inode: Inode, (offset, end): (u64, u64), what: Allocate) -> Result<(), FsError> {
+    /// Reserves room for bytes `offset` to `end`, or releases preallocated room if the bytes become a hole. Returns the
+    /// size of the file before, which [`Allocate::Room`] and [`Allocate::Zeros`] may have increased.
+    async fn allocate_room(self, inode: Inode, (offset, end): (u64, u64), what: Allocate) -> Result<u64, FsError> {
         // A store that reserves certain blocks chooses them by all of the file, so the staged data are written first.
         let is_written_first = what != Allocate::PunchHole && self.0.store.places().is_some();
         if is_written_first {
@@ -607,20 +619,21 @@ impl Files<'_> {
             // Writes back data that were staged since; mostly there are none.
             self.0.write_back().write_back_locked(inode, &open).await?;
         }
-        let within = (offset, end.min(self.attr(inode)?.attributes.size));
+        let size = self.attr(inode)?.attributes.size;
+        let within = (offset, end.min(size));
         match what {
-            Allocate::Room | Allocate::Zeros => self.preallocate(inode, &open, (offset, end), false).await,
-            Allocate::RoomKeepingSize => self.preallocate(inode, &open, (offset, end), true).await,
-            Allocate::ZerosWithin if within.0 < within.1 => self.preallocate(inode, &open, within, true).await,
-            Allocate::ZerosWithin => Ok(()),
+            Allocate::Room | Allocate::Zeros => self.preallocate(inode, &open, (offset, end), false).await?,
+            Allocate::RoomKeepingSize => self.preallocate(inode, &open, (offset, end), true).await?,
+            Allocate::ZerosWithin if within.0 < within.1 => self.preallocate(inode, &open, within, true).await?,
+            Allocate::ZerosWithin => {}
             Allocate::PunchHole => {
                 let (first, last) = (offset.div_ceil(BYTES), end / BYTES);
                 if first < last {
                     self.drop_preallocated(inode, &open, first as u32..last as u32);
                 }
-                Ok(())
             }
         }
+        Ok(size)
     }
 
     /// Returns the first byte from `from` on that is stored or in memory, or `end` if there is none before it.
@@ -738,7 +751,15 @@ fn overlay_staged(staged: &Staged, first: u64, bytes: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+    use crate::core::{Bounds, Caller, MakeOptions, MountOptions, make};
+    use crate::device::model::Model;
+    use crate::device::{Device, Geometry, Kind};
+    use crate::executor::{Executor, Source};
+    use crate::format::file_type::REGULAR;
+    use crate::namespace::ROOT;
 
     /// Compares the result with that of a look at each block.
     #[test]
@@ -759,5 +780,96 @@ mod tests {
             assert!(until > at && until <= 20, "block {at}: {until}");
             assert!((at..until).all(|block| is_data(block) == found), "blocks {at} to {until} are not all {found}");
         }
+    }
+
+    /// A source that is blocked when the test says so, like a device whose file lies on a full disk.
+    #[derive(Default)]
+    struct Blockable(Cell<bool>);
+
+    impl Source for Blockable {
+        fn next_event_ns(&self, _: u64) -> Option<u64> {
+            None
+        }
+
+        fn deliver(&self, _: u64) {}
+
+        fn blocked(&self) -> Option<String> {
+            self.0.get().then(|| "full".into())
+        }
+    }
+
+    const FILE_BYTES: u64 = 2 * BYTES + 100;
+
+    /// Runs `test` with a file of [`FILE_BYTES`] bytes in memory, more than the limit of staged data.
+    fn with_file(test: impl AsyncFnOnce(Executor, Fs, Inode, Rc<Blockable>) + 'static) {
+        let executor = Executor::in_virtual_time();
+        let own = executor.clone();
+        let task = async move {
+            let device = |name, geometry| Device::new(&own, name, Box::new(Model::new(geometry)));
+            let kind = Kind::Zoned { zone_blocks: 64, zones: 16, conventional: 2, active_max: None };
+            let disk = device("disk", Geometry { blocks: 1024, kind });
+            let metadata = device("metadata", Geometry { blocks: 2048, kind: Kind::Plain });
+            make(&disk, Some(&metadata), &MakeOptions::default(), 0).await.expect("it fits");
+            let bounds = Some(Bounds { cache_bytes: BYTES, ..Bounds::default() });
+            let options = MountOptions { bounds, ..MountOptions::default() };
+            let (fs, _) = Fs::mount(&own, &[disk, metadata], &options).await.expect("it was made");
+            let made = fs.make_node(ROOT, b"file", REGULAR | 0o644, 0, Caller::default()).await;
+            let inode = made.expect("there is room").inode;
+            fs.write(inode, 0, &[7; FILE_BYTES as usize]).await.expect("there is room");
+            let source = Rc::new(Blockable::default());
+            own.add_source(source.clone());
+            test(own, fs.clone(), inode, source).await;
+            fs.sync().await.expect("there is room");
+            assert_eq!(fs.self_check(), Vec::<String>::new());
+        };
+        executor.run(task).expect("nobody waits for ever");
+        executor.shut_down();
+    }
+
+    fn size(fs: &Fs, inode: Inode) -> u64 {
+        fs.attr(inode).expect("it exists").attributes.size
+    }
+
+    /// The file is longer already when the write-back that makes room in memory fails.
+    #[test]
+    fn zeros_without_room_in_memory_leave_the_size() {
+        with_file(async |_, fs, inode, source| {
+            source.0.set(true);
+            let outcome = fs.allocate(inode, BYTES, 4 * BYTES, Allocate::Zeros).await;
+            assert_eq!(outcome, Err(FsError::HostFull("full".into())));
+            assert_eq!(size(&fs, inode), FILE_BYTES);
+            source.0.set(false);
+            assert_eq!(fs.read(inode, 0, 100_000).await, Ok(vec![7; FILE_BYTES as usize]));
+            assert_eq!(fs.allocate(inode, BYTES, 4 * BYTES, Allocate::Zeros).await, Ok(()));
+            assert_eq!(size(&fs, inode), 5 * BYTES);
+        });
+    }
+
+    /// The file is longer already when another task holds its locks while a device waits for space.
+    #[test]
+    fn zeros_that_have_begun_wait_for_the_locks_of_the_file() {
+        with_file(async |executor, fs, inode, source| {
+            fs.sync().await.expect("there is room");
+            let open = fs.0.files().open_or_new(inode);
+            let locks = open.enter().await;
+            let own = fs.clone();
+            let zeros = executor.spawn(async move { own.allocate(inode, BYTES, 4 * BYTES, Allocate::Zeros).await });
+            executor.sleep(1).await;
+            let own = executor.clone();
+            let other = executor.spawn(async move {
+                let _locks = open.enter().await;
+                source.0.set(true);
+                own.notify_blocked();
+                own.sleep(10).await;
+                source.0.set(false);
+            });
+            executor.sleep(1).await;
+            drop(locks);
+            let outcome = zeros.await;
+            other.await;
+            assert_eq!((outcome, size(&fs, inode)), (Ok(()), 5 * BYTES));
+            let expected = [vec![7; BLOCK_BYTES], vec![0; 4 * BLOCK_BYTES]].concat();
+            assert_eq!(fs.read(inode, 0, 100_000).await, Ok(expected));
+        });
     }
 }
