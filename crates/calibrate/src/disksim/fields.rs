@@ -67,6 +67,18 @@ impl<'a> Fields<'a> {
         nanoseconds(number(&parameter.value, parameter)?, parameter)
     }
 
+    /// Returns a time in nanoseconds that may be negative, from a parameter in milliseconds; 0 if the parameter is
+    /// missing.
+    pub(super) fn signed_ns(&self, name: &str) -> Result<i64, ImportError> {
+        let Some(parameter) = self.parameter(name) else { return Ok(0) };
+        let milliseconds = number(&parameter.value, parameter)?;
+        if milliseconds.abs() >= 1e6 {
+            let reason = format!("{milliseconds} ms is no time a drive takes: expected -1,000,000 to 1,000,000");
+            return Err(refuse(parameter, &reason));
+        }
+        Ok((milliseconds * 1e6).round() as i64)
+    }
+
     /// Returns a word, if the parameter exists.
     pub(super) fn word(&self, name: &str) -> Result<Option<&'a str>, ImportError> {
         match self.parameter(name) {

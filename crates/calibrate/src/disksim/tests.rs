@@ -149,6 +149,23 @@ fn every_time_has_a_place_of_its_own() {
     assert_eq!((time("head_switch_ns"), time("write_settle_ns")), (Some(300_000), Some(500_000)));
 }
 
+/// The shortest seek of the curve takes 1.0 ms, over one cylinder.
+#[test]
+fn a_write_may_settle_faster_than_a_read() {
+    let settled = |ms: &str| {
+        let mut files = files();
+        let text = files.get_mut("toy.model").expect("is there");
+        *text = text.replace("write settling delay = 0.5", &format!("write settling delay = {ms}"));
+        imported("toy.parv", &files)
+    };
+    let drive = settled("-0.25").expect("a negative delay is a delay");
+    assert_eq!(drive.profile.table()["mechanics"]["write_settle_ns"], toml::Value::Integer(-250_000));
+    let error = settled("-1.1").expect_err("a write cannot begin before its seek").to_string();
+    assert!(error.contains("a seek over 1 track takes only 1000000 ns"), "{error}");
+    let error = settled("-2e6").expect_err("no delay is as long").to_string();
+    assert!(error.contains("'Add. write settling delay': -2000000 ms is no time"), "{error}");
+}
+
 #[test]
 fn the_text_is_the_profile() {
     let drive = imported("toy.parv", &files()).expect("is right");
