@@ -35,6 +35,15 @@ impl<'a> Fields<'a> {
         self.block.parameters.iter().filter(|parameter| !asked.contains(&parameter.name)).collect()
     }
 
+    /// Adds a note for each parameter of `unused` that the block has, with the reason why it is not used.
+    pub(super) fn note_unused(&self, unused: &[(&str, &str)], notes: &mut Vec<String>) {
+        for (name, why) in unused {
+            if self.parameter(name).is_some() {
+                notes.push(format!("'{name}' is not used: {why}"));
+            }
+        }
+    }
+
     /// Returns a number, if the parameter exists.
     pub(super) fn number(&self, name: &str) -> Result<Option<f64>, ImportError> {
         self.parameter(name).map(|parameter| number(&parameter.value, parameter)).transpose()
