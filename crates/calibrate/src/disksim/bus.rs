@@ -34,13 +34,18 @@ pub(super) fn of(items: &[Item], disk: &str, notes: &mut Vec<String>) -> Result<
     let mut bus = Bus::default();
     let nearest = above.iter().rposition(|(kind, _)| kind == "disksim_bus");
     for (index, (kind, name)) in above.iter().enumerate() {
-        let Some(block) = block_of(items, name) else { continue };
+        if !["disksim_bus", "disksim_ctlr"].contains(&kind.as_str()) {
+            continue;
+        }
+        let Some(block) = block_of(items, name) else {
+            notes.push(format!("'{name}' of the topology is not described: it is taken to need no time"));
+            continue;
+        };
         let fields = Fields::new(block);
         match kind.as_str() {
             "disksim_bus" if nearest == Some(index) => read_bus(&fields, &mut bus)?,
             "disksim_bus" => read_upper_bus(&fields, &mut bus, notes)?,
-            "disksim_ctlr" => read_controller(&fields, &mut bus)?,
-            _ => continue,
+            _ => read_controller(&fields, &mut bus)?,
         }
         let unused = if kind == "disksim_bus" { BUS_UNUSED } else { CONTROLLER_UNUSED };
         let mut unused_here = Vec::new();
