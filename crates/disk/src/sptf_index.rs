@@ -63,8 +63,14 @@ impl Moves {
         let of = |(entry, &(least, most)): (usize, &(u64, u64))| {
             [Direction::Read, Direction::Write].map(|direction| Bounds {
                 // Entry 0 contains distance 0, which may need no move.
-                least_ns: if entry == 0 { 0 } else { narrow(least.saturating_add(mechanics.settle_ns(direction))) },
-                most_ns: narrow(most.max(mechanics.switch_ns(true)).saturating_add(mechanics.settle_ns(direction))),
+                least_ns: if entry == 0 {
+                    0
+                } else {
+                    narrow(least.saturating_add_signed(mechanics.settle_ns(direction)))
+                },
+                most_ns: narrow(
+                    most.max(mechanics.switch_ns(true)).saturating_add_signed(mechanics.settle_ns(direction)),
+                ),
             })
         };
         Moves { bounds: seeks.iter().enumerate().map(of).collect(), shift }
@@ -343,11 +349,14 @@ mod tests {
         "model = \"table\"\npoints = [{ tracks = 1, seek_ns = 900000 }, { tracks = 900, seek_ns = 4000000 }, { tracks = 4000, seek_ns = 700000 }, { tracks = 39000, seek_ns = 9000000 }]",
     ];
 
-    fn disk(seek: &str) -> crate::SharedDisk {
+    /// Settling times before a write: longer than before a read, and negative.
+    const WRITE_SETTLES: [i64; 2] = [300_000, -300_000];
+
+    fn disk(seek: &str, write_settle_ns: i64) -> crate::SharedDisk {
         let text = format!(
             "name = \"drawn\"\nsummary = \"drawn\"\ndefault_layer = \"conventional\"\n[geometry]\nlayout = \"cylinder\"\n\
              surfaces = 4\nrotation_ns = 8333333\ntracks = 40000\ntrack_sectors_od = 2000\ntrack_sectors_id = 1000\nzone_count = 4\n\
-             [mechanics]\nsettle_ns = 100000\nwrite_settle_ns = 300000\nhead_switch_ns = 600000\n[mechanics.seek]\n{seek}\n\
+             [mechanics]\nsettle_ns = 100000\nwrite_settle_ns = {write_settle_ns}\nhead_switch_ns = 600000\n[mechanics.seek]\n{seek}\n\
              [recording]\nkind = \"conventional\"\n"
         );
         let profile = Profile::parse("drawn.toml", &text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -366,7 +375,7 @@ mod tests {
     #[test]
     fn what_has_just_passed_comes_a_rotation_later() {
         for seek in SEEKS {
-            let disk = disk(seek);
+            let disk = disk(seek, WRITE_SETTLES[0]);
             let (actuator, mut soonest) = (Actuator::new(disk.clone()), SptfIndex::new(&disk).expect("it is exact"));
             let track_of = |track: u32, sector: u32| disk.geometry.locate(disk.geometry.pba(track, 0, sector));
             let near = track_of(1, 700);
@@ -392,8 +401,9 @@ mod tests {
             places in prop::sample::select(vec![3.0f64, 50.0, 1e12]),
             now in 0u64..30_000_000,
             seek in 0usize..4,
+            write_settle_ns in prop::sample::select(WRITE_SETTLES.to_vec()),
         ) {
-            let disk = disk(SEEKS[seek]);
+            let disk = disk(SEEKS[seek], write_settle_ns);
             let sectors = if near { 3_000_000 } else { disk.geometry.sectors().0 };
             let mut actuator = Actuator::new(disk.clone());
             let extent = crate::Extent::new(Pba(sectors / 3), crate::Sectors(1));

@@ -14,6 +14,8 @@ pub(super) struct Bus {
     /// Time to transfer one sector of 512 bytes from the host to the drive, in milliseconds, over the slowest of the
     /// bus and its controllers.
     pub write_ms: f64,
+    /// Time to win the bus, in nanoseconds: for the command, and each time the drive takes the bus again.
+    pub arbitration_ns: u64,
 }
 
 /// Parameters that do not matter for a single drive that serves one request after the other, and the reason.
@@ -61,16 +63,11 @@ pub(super) fn read(fields: &Fields<'_>, bus: Bus, notes: &mut Vec<String>) -> Re
     let water = |name: &str| -> Result<f64, ImportError> { Ok(fields.number(name)?.unwrap_or(0.0).clamp(0.0, 1.0)) };
     let own_write_segment = fields.is_on("Use separate write segment")?;
     let segments = fields.whole("Number of buffer segments")?.unwrap_or(1).min(4096) as u32;
-    for (name, why) in WITHOUT_MEANING {
-        if fields.parameter(name).is_some() {
-            notes.push(format!("'{name}' is not used: {why}"));
-        }
-    }
-    if fields.is_on("Read any free blocks")? {
-        notes.push("'Read any free blocks' is not used: sectors before the first one asked for are not kept".into());
-    }
+    fields.note_unused(WITHOUT_MEANING, notes);
+    let ahead = ReadAhead::read(fields, notes)?;
+    let keeps_sectors_before = fields.is_on("Read any free blocks")?;
     Ok(Controller {
-        command_ns: scaled("Per-request overhead time")?,
+        command_ns: bus.arbitration_ns + scaled("Per-request overhead time")?,
         read_hit_after_read_ns: scaled("Read hit over. after read")?,
         read_hit_after_write_ns: scaled("Read hit over. after write")?,
         read_miss_after_read_ns: scaled("Read miss over. after read")?,
@@ -82,8 +79,8 @@ pub(super) fn read(fields: &Fields<'_>, bus: Bus, notes: &mut Vec<String>) -> Re
         read_complete_ns: scaled("Read completion overhead")?,
         write_complete_ns: scaled("Write completion overhead")?,
         data_prepare_ns: scaled("Data preparation overhead")?,
-        reselect_ns: scaled("First reselect overhead")?,
-        reselect_again_ns: scaled("Other reselect overhead")?,
+        reselect_ns: bus.arbitration_ns + scaled("First reselect overhead")?,
+        reselect_again_ns: bus.arbitration_ns + scaled("Other reselect overhead")?,
         read_disconnect_after_read_ns: scaled("Read disconnect afterread")?,
         read_disconnect_after_write_ns: scaled("Read disconnect afterwrite")?,
         write_disconnect_ns: scaled("Write disconnect overhead")?,
@@ -105,14 +102,12 @@ pub(super) fn read(fields: &Fields<'_>, bus: Bus, notes: &mut Vec<String>) -> Re
         segment_sectors: fields.whole("Segment size (in blks)")?.unwrap_or(1).clamp(1, u32::MAX as u64) as u32,
         own_write_segment,
         caches: fields.is_on("Enable caching in buffer")?,
-        read_on: choice(
-            fields,
-            "Buffer continuous read",
-            &[ReadOn::None, ReadOn::Track, ReadOn::Cylinder, ReadOn::Segment, ReadOn::NextTrack],
-        )?,
-        read_on_min_sectors: sectors(fields, "Minimum read-ahead (blks)")?,
-        read_on_max_sectors: sectors(fields, "Maximum read-ahead (blks)")?,
-        read_on_over_requested: fields.is_on("Read-ahead over requested")?,
+        read_on: ahead.until,
+        read_on_min_sectors: ahead.min_sectors,
+        read_on_max_sectors: ahead.max_sectors,
+        read_on_over_requested: ahead.over_requested != 0,
+        drops_requested: ahead.over_requested < 0,
+        keeps_sectors_before,
         read_on_after_hit: fields.is_on("Read-ahead on idle hit")?,
         hits_sector_being_read: fields.is_on("Allow almost read hits")?,
         hits_while_busy: fields.is_on("Allow sneaky full read hits")?,
@@ -124,9 +119,56 @@ pub(super) fn read(fields: &Fields<'_>, bus: Bus, notes: &mut Vec<String>) -> Re
             &[ImmediateReport::Never, ImmediateReport::Stream, ImmediateReport::Mixed],
         )?,
         stops_in_sector: fields.is_on("Stop prefetch in sector")?,
-        reads_on_arrival: fields.is_on("Immediate buffer read")?,
+        // DiskSim begins with any sector of the track if it keeps those before the requested ones.
+        reads_on_arrival: fields.is_on("Immediate buffer read")? || keeps_sectors_before,
         writes_on_arrival: fields.is_on("Immediate buffer write")?,
     })
+}
+
+/// Read-ahead, with the values that DiskSim 4.0 uses for those of the file.
+struct ReadAhead {
+    until: ReadOn,
+    min_sectors: u32,
+    max_sectors: u32,
+    /// `Read-ahead over requested`: 1, 0, or -1 if the requested sectors leave the segment once they are sent.
+    over_requested: i8,
+}
+
+impl ReadAhead {
+    fn read(fields: &Fields<'_>, notes: &mut Vec<String>) -> Result<ReadAhead, ImportError> {
+        let until = choice(
+            fields,
+            "Buffer continuous read",
+            &[ReadOn::None, ReadOn::Track, ReadOn::Cylinder, ReadOn::Segment, ReadOn::NextTrack],
+        )?;
+        let over_requested = match fields.number("Read-ahead over requested")?.unwrap_or(0.0) {
+            -1.0 => -1,
+            0.0 => 0,
+            1.0 => 1,
+            other => {
+                let parameter = fields.parameter("Read-ahead over requested").expect("a number was read of it");
+                return Err(refuse(parameter, &format!("{other} is none of -1, 0 and 1")));
+            }
+        };
+        let (least, most) =
+            (sectors(fields, "Minimum read-ahead (blks)")?, sectors(fields, "Maximum read-ahead (blks)")?);
+        let (min_sectors, max_sectors) = match until {
+            ReadOn::None => (0, 0),
+            ReadOn::NextTrack => (least, 0),
+            _ => (least, most.max(least)),
+        };
+        if until == ReadOn::None && least.max(most) > 0 {
+            notes.push("the limits of read-ahead are not used: 'Buffer continuous read' 0 is none".into());
+        }
+        if until == ReadOn::NextTrack && most > 0 {
+            notes.push(
+                "'Maximum read-ahead (blks)' is not used: with 'Buffer continuous read' 4, DiskSim 4.0 reads on to the \
+                 end of a track whatever the maximum, though its manual says otherwise"
+                    .into(),
+            );
+        }
+        Ok(ReadAhead { until, min_sectors, max_sectors, over_requested })
+    }
 }
 
 fn sectors(fields: &Fields<'_>, name: &str) -> Result<u32, ImportError> {

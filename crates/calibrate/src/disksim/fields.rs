@@ -35,6 +35,15 @@ impl<'a> Fields<'a> {
         self.block.parameters.iter().filter(|parameter| !asked.contains(&parameter.name)).collect()
     }
 
+    /// Adds a note for each parameter of `unused` that the block has, with the reason why it is not used.
+    pub(super) fn note_unused(&self, unused: &[(&str, &str)], notes: &mut Vec<String>) {
+        for (name, why) in unused {
+            if self.parameter(name).is_some() {
+                notes.push(format!("'{name}' is not used: {why}"));
+            }
+        }
+    }
+
     /// Returns a number, if the parameter exists.
     pub(super) fn number(&self, name: &str) -> Result<Option<f64>, ImportError> {
         self.parameter(name).map(|parameter| number(&parameter.value, parameter)).transpose()
@@ -65,6 +74,18 @@ impl<'a> Fields<'a> {
     pub(super) fn ns(&self, name: &str) -> Result<u64, ImportError> {
         let Some(parameter) = self.parameter(name) else { return Ok(0) };
         nanoseconds(number(&parameter.value, parameter)?, parameter)
+    }
+
+    /// Returns a time in nanoseconds that may be negative, from a parameter in milliseconds; 0 if the parameter is
+    /// missing.
+    pub(super) fn signed_ns(&self, name: &str) -> Result<i64, ImportError> {
+        let Some(parameter) = self.parameter(name) else { return Ok(0) };
+        let milliseconds = number(&parameter.value, parameter)?;
+        if milliseconds.abs() >= 1e6 {
+            let reason = format!("{milliseconds} ms is no time a drive takes: expected -1,000,000 to 1,000,000");
+            return Err(refuse(parameter, &reason));
+        }
+        Ok((milliseconds * 1e6).round() as i64)
     }
 
     /// Returns a word, if the parameter exists.

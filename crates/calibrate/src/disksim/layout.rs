@@ -24,7 +24,11 @@ const SCHEMES: [SpareScheme; 11] = [
 ];
 
 /// Reads the block for a disk that rotates in `rotation_ns`.
-pub(super) fn read(fields: &Fields<'_>, rotation_ns: u32) -> Result<MeasuredConfig, ImportError> {
+pub(super) fn read(
+    fields: &Fields<'_>,
+    rotation_ns: u32,
+    notes: &mut Vec<String>,
+) -> Result<MeasuredConfig, ImportError> {
     let order = numbered(fields, "LBN-to-PBN mapping scheme", &ORDERS)?;
     let spares = numbered(fields, "Sparing scheme used", &SCHEMES)?;
     let range = fields.whole("Rangesize for sparing")?.map(|cylinders| cylinders.min(u32::MAX as u64) as u32);
@@ -35,7 +39,12 @@ pub(super) fn read(fields: &Fields<'_>, rotation_ns: u32) -> Result<MeasuredConf
             let parameter = fields.parameter("Zones").expect("it has just been read");
             return Err(refuse(parameter, "expected blocks of kind dm_layout_g1_zone"));
         };
-        zones.push(zone(&Fields::new(block), rotation_ns, &units)?);
+        let fields = Fields::new(block);
+        zones.push(zone(&fields, rotation_ns, &units)?);
+        notes.extend(super::unread(&fields));
+    }
+    if range.is_some() && spares != SpareScheme::Range {
+        notes.push("'Rangesize for sparing' is not used: it belongs to 'Sparing scheme used' 8".into());
     }
     let range_cylinders = range.filter(|_| spares == SpareScheme::Range);
     Ok(MeasuredConfig { order, spares, range_cylinders, zones })

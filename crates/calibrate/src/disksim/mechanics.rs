@@ -41,7 +41,7 @@ pub(super) fn read(
         )),
     }
     let points = seek_points(fields, cylinders, read)?;
-    let write_ns = fields.ns("Add. write settling delay")?;
+    let write_ns = fields.signed_ns("Add. write settling delay")?;
     let mut config = MechanicsConfig::plain(SeekConfig::Table { points }, Rotation::Exact);
     config.head_switch_ns = fields.ns("Head switch time")?;
     config.write_settle_ns = Some(write_ns);

@@ -17,6 +17,8 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use imbrex_disk::Profile;
 use imbrex_disk::geometry::{GeometryConfig, LayoutName};
 use imbrex_disk::mechanics::MechanicsConfig;
@@ -87,7 +89,7 @@ pub fn import(file: &str, read: Read<'_>) -> Result<Imported, ImportError> {
             "describes no disk: expected a block of kind disksim_disk, or 'source FILE.diskspecs'".into(),
         )
     })?;
-    let bus = bus::of(&items, &disk.name)?;
+    let bus = bus::of(&items, &disk.name, &mut notes)?;
     if bus.is_none() {
         notes.push(format!(
             "{file} describes no bus: transfers take what the drive's own 'Bulk sector transfer time' says; \
@@ -99,6 +101,7 @@ pub fn import(file: &str, read: Read<'_>) -> Result<Imported, ImportError> {
     let controller = controller::read(&fields, bus.unwrap_or_default(), &mut notes)?;
     let (geometry, mechanics) = read_model(model, read, &mut notes)?;
     notes.extend(unread(&fields));
+    note_other_blocks(&items, &mut notes);
     let host = Host { overhead_ns: 0, controller: Some(controller), ..Host::default() };
     let summary = format!("{}, as extracted from the drive and described for DiskSim", disk.name);
     let written = Written {
@@ -123,6 +126,24 @@ fn text(file: &str, written: &Written<'_>) -> String {
         "# Imported by `imbrex drive import` from {file}.\n# What the values mean: DiskSim 4.0 reference manual, \
          CMU-PDL-08-101.\n{body}"
     )
+}
+
+/// Adds a note that names the kinds of blocks that describe neither the drive nor its bus.
+fn note_other_blocks(items: &[Item], notes: &mut Vec<String>) {
+    const OF_THE_DRIVE: [&str; 4] = ["disksim_disk", "disksim_bus", "disksim_ctlr", "dm_disk"];
+    let kinds: BTreeSet<&str> = items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Block(block) if !OF_THE_DRIVE.contains(&block.kind.as_str()) => Some(block.kind.as_str()),
+            _ => None,
+        })
+        .collect();
+    if !kinds.is_empty() {
+        let kinds = Vec::from_iter(kinds).join(", ");
+        notes.push(format!(
+            "blocks of these kinds are not used, since they describe DiskSim's host and its output: {kinds}"
+        ));
+    }
 }
 
 fn disk_of(items: &[Item]) -> Option<&Block> {
@@ -153,18 +174,44 @@ fn read_model(
     let mechanical = Fields::new(mechanical);
     let mechanics = mechanics::read(&mechanical, cylinders, read, notes)?;
     let layout = Fields::new(layout);
-    let measured = layout::read(&layout, mechanics.rotation_ns)?;
+    let measured = layout::read(&layout, mechanics.rotation_ns, notes)?;
+    // Compared with the geometry at the end.
     fields.parameter("Block count");
-    // Beside a seek curve, these parameters repeat its contents.
-    for name in ["Single cylinder seek time", "Average seek time", "Full strobe seek time", "Full seek curve"] {
-        mechanical.parameter(name);
-    }
-    for name in ["First ten seek times", "HPL seek equation values", "Constant seek time", "Constant access time"] {
-        mechanical.parameter(name);
-    }
+    note_other_seeks(&mechanical, notes);
     notes.extend(unread(&fields).into_iter().chain(unread(&layout)).chain(unread(&mechanical)));
     let plain = GeometryConfig::listed(surfaces, LayoutName::Cylinder, mechanics.rotation_ns, &[]);
     Ok((GeometryConfig { measured: Some(measured), ..plain }, mechanics.config))
+}
+
+/// Parameters of other kinds of seek or access time than the one that the block states.
+const OTHER_SEEKS: [&str; 8] = [
+    "Single cylinder seek time",
+    "Average seek time",
+    "Full strobe seek time",
+    "Full seek curve",
+    "First ten seek times",
+    "HPL seek equation values",
+    "Constant seek time",
+    "Constant access time",
+];
+
+/// Adds a note for the parameters that belong to another kind of seek or access time than the stated one.
+fn note_other_seeks(mechanical: &Fields<'_>, notes: &mut Vec<String>) {
+    let rest = mechanical.rest();
+    let others: Vec<String> = rest
+        .iter()
+        .map(|parameter| parameter.name.as_str())
+        .filter(|name| OTHER_SEEKS.contains(name))
+        .map(|name| format!("'{name}'"))
+        .collect();
+    for name in OTHER_SEEKS {
+        mechanical.parameter(name);
+    }
+    if !others.is_empty() {
+        let (list, are) = (others.join(", "), if others.len() == 1 { "is" } else { "are" });
+        notes
+            .push(format!("{list} {are} not used: 'Seek type' and its own parameters give the time of every distance"));
+    }
 }
 
 /// Returns a note for each unknown parameter.

@@ -149,6 +149,102 @@ fn every_time_has_a_place_of_its_own() {
     assert_eq!((time("head_switch_ns"), time("write_settle_ns")), (Some(300_000), Some(500_000)));
 }
 
+/// The shortest seek of the curve takes 1.0 ms, over one cylinder.
+#[test]
+fn a_write_may_settle_faster_than_a_read() {
+    let settled = |ms: &str| {
+        let mut files = files();
+        let text = files.get_mut("toy.model").expect("is there");
+        *text = text.replace("write settling delay = 0.5", &format!("write settling delay = {ms}"));
+        imported("toy.parv", &files)
+    };
+    let drive = settled("-0.25").expect("a negative delay is a delay");
+    assert_eq!(drive.profile.table()["mechanics"]["write_settle_ns"], toml::Value::Integer(-250_000));
+    let error = settled("-1.1").expect_err("a write cannot begin before its seek").to_string();
+    assert!(error.contains("a seek over 1 track takes only 1000000 ns"), "{error}");
+    let error = settled("-2e6").expect_err("no delay is as long").to_string();
+    assert!(error.contains("'Add. write settling delay': -2000000 ms is no time"), "{error}");
+}
+
+/// Read-ahead of the file, and the keys of the profile: `read_on`, least, most, over requested, drops requested.
+#[test]
+fn read_ahead_is_taken_over_as_disksim_uses_it() {
+    use imbrex_disk::profile::ReadOn;
+    let ahead = |scheme: u32, least: u32, most: u32, over: &str| {
+        let mut files = files();
+        let text = files.get_mut("toy.diskspecs").expect("is there");
+        let values = format!(
+            "Buffer continuous read = {scheme}, Minimum read-ahead (blks) = {least}, Maximum read-ahead (blks) = {most}, \
+             Read-ahead over requested = {over}"
+        );
+        *text = text.replace("Buffer continuous read = 3", &values);
+        let drive = imported("toy.parv", &files)?;
+        let is = drive.profile.host.controller.expect("an imported drive has one");
+        let limits = (is.read_on_min_sectors, is.read_on_max_sectors);
+        Ok::<_, ImportError>((is.read_on, limits, is.read_on_over_requested, is.drops_requested))
+    };
+    let expected = [
+        // No read-ahead has no least read-ahead either.
+        ((0, 8, 16, "1"), (ReadOn::None, (0, 0), true, false)),
+        ((1, 0, 16, "0"), (ReadOn::Track, (0, 16), false, false)),
+        // 0 is no limit, unless there is a least read-ahead: that is the limit then.
+        ((3, 0, 0, "0"), (ReadOn::Segment, (0, 0), false, false)),
+        ((3, 8, 0, "0"), (ReadOn::Segment, (8, 8), false, false)),
+        // The end of a track is the only limit.
+        ((4, 8, 16, "1"), (ReadOn::NextTrack, (8, 0), true, false)),
+        ((3, 0, 16, "-1"), (ReadOn::Segment, (0, 16), true, true)),
+    ];
+    for ((scheme, least, most, over), keys) in expected {
+        assert_eq!(ahead(scheme, least, most, over), Ok(keys), "{scheme}, {least} to {most}, {over}");
+    }
+    let error = ahead(3, 0, 0, "2").expect_err("2 is no such value").to_string();
+    assert!(error.contains("'Read-ahead over requested': 2 is none of -1, 0 and 1"), "{error}");
+}
+
+/// The bus of the disk and the one above are exclusive: each takes its time for the command, and for taking the bus.
+#[test]
+fn arbitration_counts_for_the_command_and_for_taking_the_bus() {
+    let mut files = files();
+    let text = files.get_mut("toy.parv").expect("is there");
+    *text = text.replace("{ type = 1, Read block", "{ type = 1, Arbitration time = 0.03, Read block")
+        + "disksim_bus BUS0 { type = 1, Arbitration time = 0.01, Read block transfer time = 9.0 }\ninstantiate [ bus0 ] as BUS0\n";
+    let drive = imported("toy.parv", &files).expect("is right");
+    let controller = drive.profile.host.controller.as_ref().expect("an imported drive has one");
+    let times = (controller.command_ns, controller.reselect_ns, controller.reselect_again_ns);
+    assert_eq!(times, (40_000, 40_000, 40_000), "times of the bus are not scaled");
+    assert_eq!(controller.bus_read_sector_ns, 200_000, "the bus at the drive counts");
+    assert!(
+        drive.notes.iter().any(|note| note.contains("of a bus above a controller is not used")),
+        "{:?}",
+        drive.notes
+    );
+    let shared = files.get_mut("toy.parv").expect("is there");
+    *shared = shared.replace("type = 1", "type = 2");
+    let drive = imported("toy.parv", &files).expect("is right");
+    assert_eq!(drive.profile.host.controller.map(|controller| controller.command_ns), Some(0));
+}
+
+#[test]
+fn unused_parameters_are_named_in_every_block() {
+    let mut files = files();
+    let text = files.get_mut("toy.model").expect("is there");
+    *text = text
+        .replace("Number of spares = 10,", "Number of spares = 10, Strange = 1,")
+        .replace("Head switch time", "Average seek time = 3.0, First ten seek times = [ 1.0 ], Head switch time");
+    let text = files.get_mut("toy.parv").expect("is there");
+    text.push_str("disksim_iodriver DRIVER0 { type = 1 }\n");
+    let notes = imported("toy.parv", &files).expect("is right").notes;
+    for part in [
+        "toy.model, line 8: 'Strange' is not known here",
+        "'Average seek time', 'First ten seek times' are not used",
+        "'Rangesize for sparing' is not used",
+        "DiskSim's host and its output: disksim_iodriver",
+        "'bus0' of the topology is not described",
+    ] {
+        assert!(notes.iter().any(|note| note.contains(part)), "{part} should be in {notes:?}");
+    }
+}
+
 #[test]
 fn the_text_is_the_profile() {
     let drive = imported("toy.parv", &files()).expect("is right");

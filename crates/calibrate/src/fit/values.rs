@@ -120,7 +120,7 @@ pub(super) fn values(profile: &Profile, base: &toml::Table) -> Vec<Value> {
 pub(super) fn overrides(values: &[Value], base: &toml::Table) -> Vec<(String, String)> {
     let plain = values.iter().filter(|value| value.knot.is_none() && value.now != value.before);
     let mut overrides: Vec<(String, String)> =
-        plain.map(|value| (value.key.clone(), format!("{}", value.now.round() as u64))).collect();
+        plain.map(|value| (value.key.clone(), format!("{}", value.now.round() as i64))).collect();
     if values.iter().any(|value| value.knot.is_some() && value.now != 0.0) {
         overrides.push((POINTS.into(), points(values, base)));
     }

@@ -57,9 +57,11 @@ pub struct MechanicsConfig {
     /// The rotation model `half` charges none within two tracks.
     #[serde(default)]
     pub settle_ns: u64,
-    /// Settling time before a write, in nanoseconds; that before a read unless given.
+    /// Settling time before a write, in nanoseconds; that before a read unless given. A negative time makes moves before
+    /// writes shorter than the seeks of the model. No seek may then come below 0; a change of heads alone takes at
+    /// least 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub write_settle_ns: Option<u64>,
+    pub write_settle_ns: Option<i64>,
     /// Time to change heads, in nanoseconds; 0 unless given. A seek runs at the same time, so only the longer of the
     /// two counts.
     #[serde(default)]

@@ -3,6 +3,7 @@
 //! Invariants:
 //! 1. Mechanics are immutable; the state of a rotation model between accesses belongs to the actuator.
 //! 2. A move to the track that the head is over takes no time.
+//! 3. Seek and settling time together are not negative, at any distance.
 
 mod config;
 mod curve;
@@ -50,8 +51,9 @@ enum Seek {
 #[derive(Clone, Debug)]
 pub struct Mechanics {
     seek: Seek,
-    read_settle_ns: u64,
-    write_settle_ns: u64,
+    read_settle_ns: i64,
+    /// Negative if moves before writes are shorter than the seeks of the model.
+    write_settle_ns: i64,
     head_switch_ns: u64,
     rotation: Rotation,
     zero_latency: bool,
@@ -85,16 +87,36 @@ impl Mechanics {
             }
             SeekConfig::Table { points } => Seek::Table(table::Table::new(points)?),
         };
-        Ok(Mechanics {
+        let mechanics = Mechanics {
             seek,
-            read_settle_ns: config.settle_ns,
-            write_settle_ns: config.write_settle_ns.unwrap_or(config.settle_ns),
+            read_settle_ns: config.settle_ns as i64,
+            write_settle_ns: config.write_settle_ns.unwrap_or(config.settle_ns as i64),
             head_switch_ns: config.head_switch_ns,
             rotation: config.rotation,
             zero_latency: config.zero_latency,
             backup_trip_rotations: config.backup_trip_rotations,
             media_bytes_per_second: media_rate(config)?,
-        })
+        };
+        mechanics.check_write_seeks(distance_max)?;
+        Ok(mechanics)
+    }
+
+    /// Returns an error for the first distance up to `distance_max` tracks at which a seek before a write would take
+    /// less than no time.
+    fn check_write_seeks(&self, distance_max: u32) -> Result<(), String> {
+        if self.write_settle_ns >= 0 {
+            return Ok(());
+        }
+        let settle_ns = self.write_settle_ns;
+        match (1..=distance_max).find(|&distance| self.seek_ns(distance) < settle_ns.unsigned_abs()) {
+            None => Ok(()),
+            Some(distance) => Err(format!(
+                "`write_settle_ns` {settle_ns}: a seek over {distance} {} takes only {} ns; seek and settling time \
+                 together may not be negative",
+                if distance == 1 { "track" } else { "tracks" },
+                self.seek_ns(distance)
+            )),
+        }
     }
 
     /// Returns the rotation model.
@@ -139,7 +161,8 @@ impl Mechanics {
             return 0;
         }
         let switch_ns = if changes_surface { self.head_switch_ns } else { 0 };
-        self.seek_ns(distance).max(switch_ns) + self.settle_ns(direction)
+        // Only a change of heads can be shorter than a negative settling time (invariant 3).
+        self.seek_ns(distance).max(switch_ns).saturating_add_signed(self.settle_ns(direction))
     }
 
     /// Returns the time to change heads between neighbouring tracks, in nanoseconds, for a rotation model that charges
@@ -149,9 +172,9 @@ impl Mechanics {
         if changes_surface { self.head_switch_ns } else { 0 }
     }
 
-    /// Returns the time to settle after a move, in nanoseconds.
+    /// Returns the time to settle after a move, in nanoseconds; before a write it may be negative.
     #[inline]
-    pub(crate) fn settle_ns(&self, direction: Direction) -> u64 {
+    pub(crate) fn settle_ns(&self, direction: Direction) -> i64 {
         match direction {
             Direction::Read => self.read_settle_ns,
             Direction::Write => self.write_settle_ns,
@@ -183,9 +206,11 @@ pub(crate) const STEP_NS_MAX: u64 = 60_000_000_000;
 
 /// Returns an error for the first time that is longer than any disk takes.
 fn check_times(config: &MechanicsConfig) -> Result<(), String> {
+    // A negative settling time is checked against the seeks.
+    let write_settle_ns = config.write_settle_ns.map_or(0, |ns| ns.max(0).unsigned_abs());
     let mut times = vec![
         ("settle_ns", config.settle_ns),
-        ("write_settle_ns", config.write_settle_ns.unwrap_or(0)),
+        ("write_settle_ns", write_settle_ns),
         ("head_switch_ns", config.head_switch_ns),
     ];
     if let SeekConfig::Curve { short_base_ns, long_base_ns, .. } = &config.seek {

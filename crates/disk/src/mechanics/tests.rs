@@ -63,6 +63,43 @@ fn seek_and_head_switch_overlap_and_settling_follows() {
     assert_eq!(mechanics.move_ns(50, true, Direction::Write), 6_500);
 }
 
+/// A seek of 1,000 ns and its 500 ns of a negative settling time leave 500 ns. A change of heads alone takes 300 ns,
+/// which the negative time uses up.
+#[test]
+fn a_negative_settling_time_shortens_moves_before_writes() {
+    let geometry = Geometry::new(&GeometryConfig::listed(2, LayoutName::Cylinder, 10_000_000, &[(101, 10)])).unwrap();
+    let config = |write_settle_ns| MechanicsConfig {
+        settle_ns: 100,
+        write_settle_ns: Some(write_settle_ns),
+        head_switch_ns: 300,
+        ..MechanicsConfig::plain(SeekConfig::Linear { min_ns: 1_000, max_ns: 11_000 }, Rotation::Exact)
+    };
+    let mechanics = Mechanics::new(&config(-500), &geometry).unwrap();
+    let moves = [(0, false), (0, true), (50, false)].map(|(distance, changes)| {
+        [Direction::Read, Direction::Write].map(|direction| mechanics.move_ns(distance, changes, direction))
+    });
+    assert_eq!(moves, [[0, 0], [400, 0], [6_100, 5_500]]);
+    // Over one track the seek takes 1,000 + 10,000 / 100.
+    assert!(Mechanics::new(&config(-1_100), &geometry).is_ok());
+    let reason = Mechanics::new(&config(-1_101), &geometry).unwrap_err();
+    assert!(reason.contains("`write_settle_ns` -1101: a seek over 1 track takes only 1100 ns"), "{reason}");
+}
+
+/// The shortest seek of this table is in its middle.
+#[test]
+fn every_distance_is_checked_against_a_negative_settling_time() {
+    let points = [(1, 900), (50, 400), (100, 2_000)].map(|(tracks, seek_ns)| SeekPoint { tracks, seek_ns }).to_vec();
+    let geometry = Geometry::new(&GeometryConfig::listed(1, LayoutName::Cylinder, 10_000_000, &[(101, 10)])).unwrap();
+    let with = |write_settle_ns| {
+        let seek = SeekConfig::Table { points: points.clone() };
+        let config = MechanicsConfig { write_settle_ns, ..MechanicsConfig::plain(seek, Rotation::Exact) };
+        Mechanics::new(&config, &geometry)
+    };
+    assert!(with(Some(-400)).is_ok());
+    let reason = with(Some(-401)).unwrap_err();
+    assert!(reason.contains("over 50 tracks takes only 400 ns"), "{reason}");
+}
+
 #[test]
 fn impossible_mechanics_are_refused_with_the_reason() {
     let falling = [(20, 1), (10, 2)].map(|(tracks, seek_ns)| SeekPoint { tracks, seek_ns }).to_vec();

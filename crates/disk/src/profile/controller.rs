@@ -32,7 +32,9 @@ pub enum ReadOn {
     /// request.
     Segment,
     /// To the end of the track of the first sector after the request; one track further if the segment also holds
-    /// sectors from before that track. At most `read_on_max_sectors` sectors behind the request.
+    /// sectors from before that track. If `read_on_max_sectors` is not 0, at most that number of sectors behind the
+    /// request. If it is 0, the drive reads to the end even of a track that the segment does not hold, and the segment
+    /// keeps the last sectors.
     NextTrack,
 }
 
@@ -167,15 +169,24 @@ pub struct Controller {
     /// Point up to which the drive reads on after a read: reads further sectors into the buffer, without a request.
     /// `read_on_min_sectors` and `read_on_max_sectors` limit the number of sectors.
     pub read_on: ReadOn,
-    /// Minimum number of sectors after a read that the drive reads into the buffer before it serves another command;
-    /// fewer only at the end of the disk. It wins over `read_on` and `read_on_max_sectors`.
+    /// Minimum number of sectors after a read that the drive reads into the buffer before it serves another command,
+    /// except a read that finds sectors in the segment being read into; fewer only at the end of the disk. It wins over
+    /// `read_on` and `read_on_max_sectors`.
     pub read_on_min_sectors: u32,
     /// Maximum number of sectors behind a read that the drive reads into the buffer without a request; 0 means the size
-    /// of a segment.
+    /// of a segment, or no limit with `read_on = "next-track"`.
     pub read_on_max_sectors: u32,
     /// Whether sectors read on may replace the requested sectors in a segment that is full. Used only with
     /// `read_on = "segment"` and `read_on_max_sectors = 0`.
     pub read_on_over_requested: bool,
+    /// Whether the sectors of a read leave the segment once they are sent, so that later reads find only sectors read
+    /// on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub drops_requested: bool,
+    /// Whether a read that is not found in the buffer also keeps the sectors before its first one, if they pass on the
+    /// same track while the head waits.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_sectors_before: bool,
     /// Whether the drive also reads on (further sectors into the buffer) after a read whose sectors were all in the
     /// buffer, if the arm is free.
     pub read_on_after_hit: bool,
@@ -194,7 +205,8 @@ pub struct Controller {
     /// Whether the drive may stop reading on within a sector when another command needs the arm. If not, it completes
     /// the sector.
     pub stops_in_sector: bool,
-    /// Whether a read may transfer the sectors of a track in the order in which they pass the head (zero latency).
+    /// Whether a read may transfer the requested sectors of a track in the order in which they pass the head (zero
+    /// latency). Sectors read on are always transferred in order.
     pub reads_on_arrival: bool,
     /// Whether a write may transfer the sectors of a track in the order in which they pass the head (zero latency).
     pub writes_on_arrival: bool,

@@ -60,7 +60,7 @@ pub(super) fn carry(
     segment_sectors: u64,
 ) -> SimTime {
     let sector_ns = controller.bus_read_sector_ns;
-    let watermark = watermark(controller, outgoing, segment_sectors);
+    let watermark = watermark(controller, outgoing.end - outgoing.start, segment_sectors);
     let take_ns = controller.reselect_ns + controller.data_prepare_ns;
     let (mut at, mut out, mut connected) = (outgoing.from, outgoing.start, outgoing.connected);
     while out < outgoing.end {
@@ -95,11 +95,10 @@ fn leaving_is_free(controller: &Controller, outgoing: &Outgoing) -> bool {
         && controller.read_watermark == 0.0
 }
 
-/// Returns the number of sectors that must be in the buffer before the drive takes the bus.
-fn watermark(controller: &Controller, outgoing: &Outgoing, segment_sectors: u64) -> u64 {
-    let asked = (outgoing.end - outgoing.start).min(segment_sectors) as f64;
+/// Returns the number of sectors of a read of `asked` sectors that must be in the buffer before the drive takes the bus.
+pub(super) fn watermark(controller: &Controller, asked: u64, segment_sectors: u64) -> u64 {
     let sectors = match controller.watermark_of {
-        WatermarkOf::Request => (asked * controller.read_watermark) as u64,
+        WatermarkOf::Request => (asked.min(segment_sectors) as f64 * controller.read_watermark) as u64,
         WatermarkOf::Segment => (segment_sectors as f64 * controller.read_watermark).ceil() as u64,
     };
     sectors.max(1)

@@ -24,7 +24,7 @@ use imbrex_disk::profile::{Controller as Description, ImmediateReport, ReadOn};
 use imbrex_disk::{Actuator, Command, Extent, Operation, Pba, Sectors, SimDuration, SimTime};
 
 use self::bus::{Medium, Outgoing, carry};
-use self::reading::{Reading, Spent};
+use self::reading::{Reading, Spent, Wanted};
 use self::segments::{Hit, Segments};
 use self::writing::{Incoming, Put, write};
 
@@ -53,6 +53,8 @@ struct Stream {
     /// LBA at which the stream continues.
     lba: u64,
     pba: u64,
+    /// Segment that holds the sectors of the stream.
+    segment: usize,
     /// Time until which the arm works for the stream.
     until: SimTime,
     /// Time at which the first write of the stream could begin to move the arm.
@@ -66,6 +68,10 @@ pub struct Controller {
     is: Description,
     segments: Segments,
     reading: Option<Reading>,
+    /// Time at which the last read was answered and its sectors were in the buffer. The least reading on comes after.
+    read_done: SimTime,
+    /// Time at which the least reading on after the last read is complete.
+    least_done: SimTime,
     stream: Option<Stream>,
     last_wrote: bool,
     /// End of the last command, if it was a write.
@@ -80,6 +86,8 @@ impl Controller {
             segments: Segments::new(description),
             is: description.clone(),
             reading: None,
+            read_done: SimTime::ZERO,
+            least_done: SimTime::ZERO,
             stream: None,
             last_wrote: false,
             last_write_end: None,
@@ -150,12 +158,13 @@ impl Controller {
     fn read_on(&mut self, actuator: &mut Actuator, time: SimTime) {
         if let Some(reading) = &mut self.reading {
             let reached = reading.until(actuator, time);
-            self.segments.reach(reading.segment, reached);
+            self.segments.reach(reading.segment(), reached);
         }
     }
 
-    /// Ends reading on at `time`, and returns when the arm is free.
+    /// Ends reading on at `time`, or when the least reading on is complete, and returns when the arm is free.
     fn stop_reading(&mut self, actuator: &mut Actuator, time: SimTime) -> SimTime {
+        let time = if self.reading.is_some() { time.max(self.least_done) } else { time };
         self.read_on(actuator, time);
         let stopped = self.reading.map_or(time, |reading| reading.stopped_at(time, self.is.stops_in_sector));
         self.reading = None;
@@ -173,11 +182,13 @@ impl Controller {
         let asked = sectors_of(command);
         let offset = asked.start.wrapping_sub(run.0);
         self.read_on(actuator, arrived);
-        let being_read = self.reading.filter(|reading| reading.offset == offset && !reading.is_over(arrived));
-        let almost = being_read.filter(|_| self.is.hits_sector_being_read).map(|reading| reading.segment);
-        let hit = self.segments.find(&asked, almost);
-        let busy = free > arrived;
-        let go = Go { asked, offset, arrived, free, busy };
+        let being_read = self.reading.filter(|reading| reading.offset() == offset && !reading.is_over(arrived));
+        let being_read = being_read.map(|reading| reading.segment());
+        let hit = self.segments.find(&asked, being_read, self.is.hits_sector_being_read);
+        // The least reading on is no reason to wait for a read that it serves.
+        let is_served = matches!(hit, Hit::Whole(segment) | Hit::Partial(segment) if being_read == Some(segment));
+        let ready = if is_served { self.read_done.min(free) } else { free };
+        let go = Go { asked, offset, arrived, free, ready };
         match hit {
             Hit::Miss => self.read_from_medium(actuator, &go),
             Hit::Whole(segment) | Hit::Partial(segment) => self.read_from_buffer(actuator, &go, segment),
@@ -187,13 +198,18 @@ impl Controller {
     /// Serves a read for which the buffer has no sectors.
     fn read_from_medium(&mut self, actuator: &mut Actuator, go: &Go) -> Served {
         let overhead = self.read_miss(self.last_wrote);
-        let being_read = self.reading.map(|reading| reading.segment);
+        let being_read = self.reading.map(|reading| reading.segment());
         let stopped = self.stop_reading(actuator, go.arrived);
         let segment = self.segments.take_for_read(go.asked.start, being_read);
         let begin = (go.arrived + overhead).max(go.free).max(stopped);
         let limit = self.read_on_limit(actuator, go, segment);
-        let (mut reading, spent) =
-            Reading::begin(actuator, begin, segment, go.asked.start, limit, go.offset, self.is.reads_on_arrival);
+        let wanted = self.wanted(go, segment, go.asked.start, limit);
+        let (mut reading, spent) = Reading::begin(actuator, begin, &wanted);
+        if self.is.keeps_sectors_before {
+            let track = actuator.disk().geometry.track_of(Pba(go.asked.start.wrapping_sub(go.offset)));
+            let before = go.asked.start - track.start.0.wrapping_add(go.offset);
+            self.segments.start_earlier(segment, reading.passes_before(before));
+        }
         let outgoing = Outgoing {
             start: go.asked.start,
             end: go.asked.end,
@@ -222,7 +238,7 @@ impl Controller {
         self.segments.use_again(segment);
         let whole = held.end >= go.asked.end;
         let miss = go.arrived + self.read_miss(self.last_wrote);
-        let goes_on = self.reading.is_some_and(|reading| reading.segment == segment && !reading.is_over(go.arrived));
+        let goes_on = self.reading.is_some_and(|reading| reading.segment() == segment && !reading.is_over(go.arrived));
         let stopped = if goes_on { go.arrived } else { self.stop_reading(actuator, go.arrived) };
         let mut spent = Spent::default();
         let begin = miss.max(go.free).max(stopped);
@@ -230,19 +246,18 @@ impl Controller {
         if goes_on {
             let reading = self.reading.as_mut().expect("it goes on");
             reading.extend(actuator, limit.max(go.asked.end));
-        } else if !whole || (self.is.read_on_after_hit && limit > held.end && !go.busy) {
-            let (start, limit) = (held.end, limit.max(go.asked.end));
-            let (reading, first) =
-                Reading::begin(actuator, begin, segment, start, limit, go.offset, self.is.reads_on_arrival);
+        } else if !whole || self.reads_on_from(actuator, go, held.end, limit) {
+            let wanted = self.wanted(go, segment, held.end, limit.max(go.asked.end));
+            let (reading, first) = Reading::begin(actuator, begin, &wanted);
             self.reading = Some(reading);
             spent = if whole { Spent::default() } else { first };
         }
         let at_once = whole || self.is.partial_hit_at_once || self.above_watermark(go, held.end);
-        let connected = at_once && (!go.busy || (whole && self.is.hits_while_busy)) || self.is.never_disconnects;
+        let connected = at_once && (!go.is_busy() || (whole && self.is.hits_while_busy)) || self.is.never_disconnects;
         let from = if connected {
             go.arrived + self.read_hit() + self.prepare()
         } else {
-            (miss + self.read_disconnect()).max(go.free)
+            (miss + self.read_disconnect()).max(go.ready)
         };
         let outgoing = Outgoing {
             start: go.asked.start,
@@ -264,9 +279,31 @@ impl Controller {
         self.answered(actuator, go, segment, gone, read, spent)
     }
 
+    /// Returns the sectors to be read for a read, from LBA `start` up to `limit`.
+    fn wanted(&self, go: &Go, segment: usize, start: u64, limit: u64) -> Wanted {
+        let on_arrival = self.is.reads_on_arrival;
+        Wanted { segment, offset: go.offset, start, requested_end: go.asked.end, limit, on_arrival }
+    }
+
+    /// Returns whether the drive reads on from LBA `start` to `limit` after a read whose sectors were all in the
+    /// buffer. With `track` or `cylinder` it does so only if the arm is there already.
+    fn reads_on_from(&self, actuator: &Actuator, go: &Go, start: u64, limit: u64) -> bool {
+        if !self.is.read_on_after_hit || limit <= start || go.is_busy() {
+            return false;
+        }
+        let place = actuator.disk().geometry.locate(Pba(start.wrapping_sub(go.offset)));
+        let in_cylinder = place.radial_track == actuator.radial_track();
+        match self.is.read_on {
+            ReadOn::Track => in_cylinder && place.surface == actuator.surface(),
+            ReadOn::Cylinder => in_cylinder,
+            ReadOn::None | ReadOn::Segment | ReadOn::NextTrack => true,
+        }
+    }
+
+    /// Returns whether enough of a read's sectors are in the buffer to take the bus for them at once.
     fn above_watermark(&self, go: &Go, held_end: u64) -> bool {
-        let asked = (go.asked.end - go.asked.start).min(self.segments.size()) as f64;
-        (held_end - go.asked.start) as f64 >= (asked * self.is.read_watermark).max(1.0)
+        let sectors = go.asked.end - go.asked.start;
+        held_end - go.asked.start >= bus::watermark(&self.is, sectors, self.segments.size()).min(sectors)
     }
 
     /// Returns the times of a read whose data were sent by `gone` and read from the medium by `read`.
@@ -281,10 +318,15 @@ impl Controller {
     ) -> Served {
         let answered = gone + SimDuration(self.is.read_complete_ns);
         self.segments.reach(segment, go.asked.end);
+        if self.is.drops_requested {
+            self.segments.drop_before(segment, go.asked.end);
+        }
         let mut free = read.max(answered);
+        self.read_done = free;
         if let Some(reading) = self.reading.as_mut().filter(|_| self.is.read_on_min_sectors > 0) {
-            let least = (go.asked.end + self.is.read_on_min_sectors as u64).min(reading.limit);
-            free = free.max(reading.time_of(actuator, least, &mut spent));
+            let least = (go.asked.end + self.is.read_on_min_sectors as u64).min(reading.limit());
+            self.least_done = reading.time_of(actuator, least, &mut spent);
+            free = free.max(self.least_done);
         }
         self.stream = None;
         let (seek, rotation, transfer) = (spent.seek, spent.rotation, spent.transfer);
@@ -315,7 +357,7 @@ impl Controller {
                 let (end_of_track, sectors) = (track.end().0.wrapping_add(go.offset), track.sectors.0);
                 let reaches_back = self.segments.sectors(segment).start.min(go.asked.start) < start;
                 let limit = if reaches_back { end_of_track + sectors } else { end_of_track };
-                limit.min(end + most)
+                if self.is.read_on_max_sectors > 0 { limit.min(end + most) } else { limit }
             }
         };
         limit.max(end + self.is.read_on_min_sectors as u64).clamp(end, disk_end.max(end))
@@ -342,13 +384,13 @@ impl Controller {
     ) -> Served {
         let asked = sectors_of(command);
         let sectors = asked.end - asked.start;
-        let being_read = self.reading.map(|reading| reading.segment);
+        let being_read = self.reading.map(|reading| reading.segment());
         let stopped = self.stop_reading(actuator, arrived);
         let early = self.is.immediate_report != ImmediateReport::Never && !command.fua;
         let stream = self.stream.filter(|stream| early && stream.lba == asked.start && stream.pba == run.0);
         let stream = stream.filter(|stream| arrived < stream.until && stream.until == free);
         let way = self.way_of(&asked, arrived, free, early, stream.is_some());
-        let segment = self.segments.take_for_write(&asked, being_read.filter(|_| stream.is_none()));
+        let segment = self.segments.take_for_write(&asked, being_read, stream.map(|stream| stream.segment));
         let incoming = Incoming {
             from: way.bus,
             sector: SimDuration(self.is.bus_write_sector_ns),
@@ -379,7 +421,8 @@ impl Controller {
         // A write longer than a segment waits for room, which writing to the medium frees.
         let answered = if sectors > self.segments.size() { come.max(down) } else { come } + complete;
         let started = stream.map_or(put.from, |stream| stream.started);
-        self.stream = Some(Stream { lba: asked.end, pba: run.0 + sectors, until: down.max(answered), started });
+        self.stream =
+            Some(Stream { lba: asked.end, pba: run.0 + sectors, segment, until: down.max(answered), started });
         let zero = SimDuration::ZERO;
         Served { answered, free: down.max(answered), seek: zero, rotation: zero, transfer: zero }
     }
@@ -428,8 +471,15 @@ struct Go {
     offset: u64,
     arrived: SimTime,
     free: SimTime,
-    /// Whether the arm works for another command when the read arrives.
-    busy: bool,
+    /// Time from which on the drive may send sectors of the read: `free`, or earlier if the drive is reading on for it.
+    ready: SimTime,
+}
+
+impl Go {
+    /// Returns whether the drive works for another command when the read arrives.
+    fn is_busy(&self) -> bool {
+        self.ready > self.arrived
+    }
 }
 
 /// Times of a write on the bus.

@@ -4,22 +4,50 @@
 //! Invariants:
 //! 1. Sectors are read in order; the time of each is fixed once the pass over its track has begun.
 //! 2. No pass is computed before a caller asks for a time at which it has begun.
+//! 3. Only requested sectors are taken on arrival. Sectors read on are taken in order, since the drive does not keep
+//!    those that pass before the request is complete.
 
 use imbrex_disk::{Actuator, Direction, Extent, Pass, Passing, Pba, Sectors, SimDuration, SimTime};
 
-/// A run of sectors being read.
+/// The sectors to be read, and the way to read them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
+pub(super) struct Wanted {
     /// Index of the buffer's segment into which the sectors are read.
     pub segment: usize,
     /// LBA minus PBA, wrapping: constant, because the sectors are one run on the medium.
     pub offset: u64,
+    /// LBA of the first sector to be read.
+    pub start: u64,
+    /// One past the last LBA that was requested; the sectors from there on are read on.
+    pub requested_end: u64,
+    /// LBA at which the drive stops by itself.
+    pub limit: u64,
+    /// Whether requested sectors are taken in the order in which they pass.
+    pub on_arrival: bool,
+}
+
+impl Wanted {
+    /// Returns whether the sectors from LBA `start` on are taken in the order in which they pass.
+    fn is_on_arrival(&self, start: u64) -> bool {
+        self.on_arrival && start < self.requested_end
+    }
+
+    /// Returns the pass that begins at LBA `start`.
+    fn passing(&self, start: u64) -> Passing {
+        let on_arrival = self.is_on_arrival(start);
+        let end = if on_arrival { self.requested_end.min(self.limit) } else { self.limit };
+        let extent = Extent::new(Pba(start.wrapping_sub(self.offset)), Sectors(end - start));
+        Passing { direction: Direction::Read, extent, on_arrival, seek_min: SimDuration::ZERO }
+    }
+}
+
+/// A run of sectors being read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    wanted: Wanted,
     /// Pass over the current track; `pass_start` is the LBA of its first sector.
     pass: Pass,
     pass_start: u64,
-    /// LBA before which the drive stops reading by itself.
-    pub limit: u64,
-    on_arrival: bool,
 }
 
 /// Time of arm and platter, by part.
@@ -43,21 +71,35 @@ impl Spent {
 }
 
 impl Reading {
-    /// Begins to read at LBA `start` at time `now`, up to `limit`. Returns the reading and the times of its first
-    /// track.
-    pub(super) fn begin(
-        actuator: &mut Actuator,
-        now: SimTime,
-        segment: usize,
-        start: u64,
-        limit: u64,
-        offset: u64,
-        on_arrival: bool,
-    ) -> (Reading, Spent) {
-        let pass = actuator.pass(now, &passing(start, limit, offset, on_arrival));
+    /// Begins to read the wanted sectors at time `now`. Returns the reading and the times of its first track.
+    pub(super) fn begin(actuator: &mut Actuator, now: SimTime, wanted: &Wanted) -> (Reading, Spent) {
+        let pass = actuator.pass(now, &wanted.passing(wanted.start));
         let mut spent = Spent::default();
         spent.add(now, &pass);
-        (Reading { segment, offset, pass, pass_start: start, limit, on_arrival }, spent)
+        (Reading { wanted: *wanted, pass, pass_start: wanted.start }, spent)
+    }
+
+    /// Returns the segment into which the sectors are read.
+    pub(super) fn segment(&self) -> usize {
+        self.wanted.segment
+    }
+
+    /// Returns LBA minus PBA of the sectors, wrapping.
+    pub(super) fn offset(&self) -> u64 {
+        self.wanted.offset
+    }
+
+    /// Returns the LBA at which the drive stops by itself.
+    pub(super) fn limit(&self) -> u64 {
+        self.wanted.limit
+    }
+
+    /// Returns the number of sectors directly before the first one, of at most `most` on its track, that pass while the
+    /// head waits for the first one.
+    pub(super) fn passes_before(&self, most: u64) -> u64 {
+        let wait_ns = self.pass.begins.since(self.pass.on_track).0;
+        let (sectors, transfer_ns) = (self.pass.piece.sectors as u64, self.pass.piece.transfer_ns as u64);
+        (wait_ns * sectors / transfer_ns.max(1)).min(most)
     }
 
     /// Returns the LBA at which the current track ends.
@@ -68,7 +110,7 @@ impl Reading {
     /// Continues on the next track, and returns the times of that track.
     fn go_on(&mut self, actuator: &mut Actuator) -> Spent {
         let (from, start) = (self.pass.ends, self.pass_end());
-        self.pass = actuator.pass(from, &passing(start, self.limit, self.offset, self.on_arrival));
+        self.pass = actuator.pass(from, &self.wanted.passing(start));
         self.pass_start = start;
         let mut spent = Spent::default();
         spent.add(from, &self.pass);
@@ -94,7 +136,7 @@ impl Reading {
 
     /// Continues undisturbed until `time`, and returns the LBA before which all sectors have been read.
     pub(super) fn until(&mut self, actuator: &mut Actuator, time: SimTime) -> u64 {
-        while self.pass_end() < self.limit && self.pass.ends < time {
+        while self.pass_end() < self.wanted.limit && self.pass.ends < time {
             self.go_on(actuator);
         }
         self.reached(time)
@@ -102,22 +144,22 @@ impl Reading {
 
     /// Returns whether the reading has reached its limit at `time`.
     pub(super) fn is_over(&self, time: SimTime) -> bool {
-        self.reached(time) >= self.limit
+        self.reached(time) >= self.wanted.limit
     }
 
     /// Extends the reading to a farther limit. If the current track was to end at the old limit, its pass is extended
     /// too.
     pub(super) fn extend(&mut self, actuator: &Actuator, limit: u64) {
-        if limit <= self.limit {
+        if limit <= self.wanted.limit {
             return;
         }
-        if self.pass_end() == self.limit {
-            let start = Pba(self.pass_start.wrapping_sub(self.offset));
+        if self.pass_end() == self.wanted.limit && !self.wanted.is_on_arrival(self.pass_start) {
+            let start = Pba(self.pass_start.wrapping_sub(self.wanted.offset));
             let piece = actuator.disk().geometry.piece(start, Sectors(limit - self.pass_start));
             let ends = self.pass.begins + SimDuration(piece.transfer_ns as u64);
             self.pass = Pass { piece, ends, ..self.pass };
         }
-        self.limit = limit;
+        self.wanted.limit = limit;
     }
 
     /// Returns when the arm is free for another command that needs it at `time`.
@@ -130,9 +172,4 @@ impl Reading {
         }
         self.pass.passed_at(self.pass.passed_by(time) + 1).max(time)
     }
-}
-
-fn passing(start: u64, limit: u64, offset: u64, on_arrival: bool) -> Passing {
-    let extent = Extent::new(Pba(start.wrapping_sub(offset)), Sectors(limit - start));
-    Passing { direction: Direction::Read, extent, on_arrival, seek_min: SimDuration::ZERO }
 }

@@ -4,6 +4,7 @@
 //! 1. A segment holds one run of sectors, not longer than the segment's size.
 //! 2. No sector that a write changed is left in another segment.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use imbrex_disk::profile::Controller;
@@ -71,54 +72,73 @@ impl Segments {
         self.size
     }
 
-    /// Returns the part of `sectors` that the buffer holds. `being_read` is the segment that the drive reads into: a
-    /// request that begins at the end of that segment counts as found in part. `None` if no such request counts.
-    pub(super) fn find(&self, sectors: &Range<u64>, being_read: Option<usize>) -> Hit {
+    /// Returns the part of `sectors` that the buffer holds. `being_read` is the segment that the drive reads into. With
+    /// `almost`, a request that begins at the end of that segment counts as found in part. If several segments hold an
+    /// equal part, the one being read into is chosen, or else the one unused for longest.
+    pub(super) fn find(&self, sectors: &Range<u64>, being_read: Option<usize>, almost: bool) -> Hit {
         if !self.caches {
             return Hit::Miss;
         }
-        let mut found = Hit::Miss;
+        let mut best = None;
         for (index, segment) in self.segments.iter().enumerate() {
-            if self.for_writes == Some(index) || (segment.written && !self.hits_written) {
+            if self.for_writes == Some(index) || self.is_hidden(segment) {
                 continue;
             }
-            let is_next = being_read == Some(index) && segment.end == sectors.start;
-            if segment.start <= sectors.start && sectors.end <= segment.end {
-                return Hit::Whole(index);
-            }
-            if (segment.start <= sectors.start && sectors.start < segment.end) || is_next {
-                found = Hit::Partial(index);
+            let is_read = being_read == Some(index);
+            let is_next = almost && is_read && segment.end == sectors.start;
+            let begins = segment.start <= sectors.start && sectors.start < segment.end;
+            if begins || is_next {
+                let is_whole = begins && sectors.end <= segment.end;
+                best = best.max(Some((is_whole, is_read, Reverse(segment.used), index)));
             }
         }
-        found
+        match best {
+            None => Hit::Miss,
+            Some((true, .., index)) => Hit::Whole(index),
+            Some((false, .., index)) => Hit::Partial(index),
+        }
+    }
+
+    /// Returns whether `segment` holds written data that reads may not find.
+    fn is_hidden(&self, segment: &Segment) -> bool {
+        segment.written && !self.hits_written
     }
 
     /// Assigns a segment to a read that found nothing: an empty one, or else the one unused for longest. The segment
     /// that is being read into is the last choice.
     pub(super) fn take_for_read(&mut self, start: u64, being_read: Option<usize>) -> usize {
         let index = self.oldest(being_read, |_| false);
-        self.reset(index, start, false)
+        self.reset(index, start, false);
+        index
     }
 
-    /// Assigns a segment to a write of `sectors`, and drops these sectors from other segments.
-    pub(super) fn take_for_write(&mut self, sectors: &Range<u64>, being_read: Option<usize>) -> usize {
-        let index = self.for_writes.unwrap_or_else(|| self.oldest(being_read, |segment| segment.overlaps(sectors)));
-        for segment in &mut self.segments {
-            if segment.overlaps(sectors) {
-                segment.end = segment.start;
-            }
+    /// Assigns a segment to a write of `sectors`, and drops these sectors from other segments. A write that continues a
+    /// stream stays in the stream's segment `stream`.
+    pub(super) fn take_for_write(
+        &mut self,
+        sectors: &Range<u64>,
+        being_read: Option<usize>,
+        stream: Option<usize>,
+    ) -> usize {
+        let index =
+            stream.or(self.for_writes).unwrap_or_else(|| self.oldest(being_read, |segment| segment.overlaps(sectors)));
+        self.forget(sectors);
+        match stream {
+            Some(_) => self.use_again(index),
+            None => self.reset(index, sectors.start, true),
         }
-        self.reset(index, sectors.start, true)
+        index
     }
 
-    /// Returns the segment to assign: one that `first` prefers, else an empty one, else the one unused for longest.
+    /// Returns the segment to assign: one that `first` prefers, else one that no read may find, else the one unused for
+    /// longest.
     fn oldest(&self, being_read: Option<usize>, first: impl Fn(&Segment) -> bool) -> usize {
         let rank = |index: usize| {
             let segment = &self.segments[index];
             let class = match () {
                 () if being_read == Some(index) => 3,
                 () if first(segment) => 0,
-                () if segment.is_empty() => 1,
+                () if segment.is_empty() || self.is_hidden(segment) => 1,
                 () => 2,
             };
             (class, segment.used)
@@ -127,13 +147,24 @@ impl Segments {
         usable.min_by_key(|&index| rank(index)).expect("a controller has a segment for reads")
     }
 
-    fn reset(&mut self, index: usize, start: u64, written: bool) -> usize {
+    fn reset(&mut self, index: usize, start: u64, written: bool) {
         self.clock += 1;
         self.segments[index] = Segment { start, end: start, used: self.clock, written };
-        index
     }
 
-    /// Records that a read found sectors in segment `index`.
+    /// Adds the `sectors` sectors before the first one of segment `index`.
+    pub(super) fn start_earlier(&mut self, index: usize, sectors: u64) {
+        let segment = &mut self.segments[index];
+        segment.start = segment.start.saturating_sub(sectors);
+    }
+
+    /// Drops the sectors before `end` from segment `index`.
+    pub(super) fn drop_before(&mut self, index: usize, end: u64) {
+        let segment = &mut self.segments[index];
+        segment.start = segment.start.max(end).min(segment.end);
+    }
+
+    /// Records that a command uses the sectors of segment `index`.
     pub(super) fn use_again(&mut self, index: usize) {
         self.clock += 1;
         self.segments[index].used = self.clock;

@@ -124,3 +124,74 @@ fn the_segment_that_was_used_longest_ago_goes_first() {
     let is_hit: Vec<bool> = seen.iter().map(|&us| us == 460).collect();
     assert_eq!(is_hit, [false, false, true, false, true, false]);
 }
+
+/// Time in microseconds of a read of two sectors found in the buffer, after a read: 0.05, two sectors of 0.2, 0.01.
+const HIT_US: u64 = 460;
+
+#[test]
+fn the_least_reading_on_stays_in_the_buffer() {
+    // The read is answered at 1.91; the drive reads on to sector 43 until 4.4. The arm then moves to sector 5000, which
+    // passes at 10.0. Sectors 40 and 41 have been in the buffer since.
+    let least = [("host.controller.read_on_min_sectors", "30")];
+    let requests = [(Command::read(10, 4), 0), (Command::read(5_000, 1), 0), (Command::read(40, 2), 8_000)];
+    assert_eq!(times(&requests, &least), [1_910, 10_100 + 200 + 10 - 1_910, HIT_US]);
+}
+
+#[test]
+fn sectors_that_pass_before_the_requested_ones_are_kept() {
+    // The head is ready at 0.3 and waits until 5.0 for sector 50: sectors 3 to 49 pass.
+    let before = [("host.controller.keeps_sectors_before", "true")];
+    let requests = [(Command::read(50, 2), 0), (Command::read(3, 2), 8_000), (Command::read(2, 2), 8_000)];
+    let seen = times(&requests, &before);
+    assert_eq!((seen[0], seen[1]), (5_100 + 400 + 10, HIT_US));
+    assert_ne!(seen[2], HIT_US, "sector 2 had passed");
+}
+
+#[test]
+fn a_stream_of_writes_takes_one_segment() {
+    // The segment of the first read is the only other one. A read hit after a write is processed in 0.07.
+    let requests = [
+        (Command::read(3_000, 2), 0),
+        (Command::write(150, 2), 30_000),
+        (Command::write(152, 2), 0),
+        (Command::read(3_000, 2), 30_000),
+    ];
+    assert_eq!(times(&requests, &[("host.controller.read_on", "none")])[3], HIT_US + 20);
+}
+
+#[test]
+fn a_segment_whose_sectors_no_read_may_find_is_taken_first() {
+    let hidden = [("host.controller.read_on", "none"), ("host.controller.hits_written", "false")];
+    let requests = [(Command::read(3_000, 2), 0), (Command::write(150, 2), 30_000), (Command::read(6_000, 2), 30_000)];
+    let again = |lba: u64| (Command::read(lba, 2), 30_000);
+    let seen = times(&[&requests[..], &[again(3_000), again(150)]].concat(), &hidden);
+    assert_eq!(seen[3], HIT_US);
+    assert_ne!(seen[4], HIT_US, "written data may not be found");
+}
+
+#[test]
+fn a_read_found_in_part_takes_the_bus_at_once_if_its_watermark_is_reached() {
+    let of = |whole| {
+        [
+            ("host.controller.partial_hit_at_once", "false"),
+            ("host.controller.read_watermark", "0.1"),
+            ("host.controller.watermark_of", whole),
+        ]
+    };
+    // At 5.21 sectors 50 and 51 are in the buffer. A tenth of a segment is 20 sectors, more than the read has: it waits
+    // until all ten have passed at 6.0; 2.0 on the bus, 0.01.
+    let requests = |pause| [(Command::read(10, 4), 0), (Command::read(50, 10), pause)];
+    assert_eq!(times(&requests(3_000), &of("\"segment\"")), [1_400 + 810, 6_000 + 2_010 - 5_210]);
+    // A tenth of the read is one sector. From 5.26, after 0.05, two sectors go until 5.66, four until 6.46, and four.
+    assert_eq!(times(&requests(3_300), &of("\"request\"")), [1_100 + 810, 7_260 + 10 - 5_210]);
+}
+
+#[test]
+fn reading_on_to_the_end_of_a_track_does_not_move_the_arm() {
+    let track = [("host.controller.read_on", "track"), ("host.controller.read_on_after_hit", "true")];
+    let found = |requests: &[(Command, u64)]| *times(requests, &track).last().expect("requests") == HIT_US;
+    let at = |lba: u64| (Command::read(lba, 2), 8_000);
+    // The drive reads on to sector 61 at first, and to sector 71 after the read of sector 20, unless it has moved away.
+    assert!(found(&[at(10), at(20), at(66)]));
+    assert!(!found(&[at(10), at(5_000), at(20), at(66)]));
+}
