@@ -15,8 +15,14 @@
 //! 1. A value keeps its number from the profile unless the held-out requests confirm a change.
 //! 2. Equal measurements and profiles give equal results: nothing is random.
 
+mod ensemble;
 mod error;
+mod interval;
 mod judge;
+mod linear;
+mod phase;
+mod posterior;
+mod response;
 mod search;
 mod values;
 mod written;
@@ -24,9 +30,12 @@ mod written;
 use imbrex_disk::Profile;
 
 pub use self::error::FitError;
+use self::interval::{Interval, evidence};
 use self::judge::{Judged, Measure, Part, judge};
+use self::phase::{Phased, phased};
 pub use self::search::Fitted;
 use self::search::Search;
+use self::values::Value;
 use crate::compare::Comparison;
 use crate::measured::Measured;
 
@@ -38,6 +47,18 @@ const ROUNDS: usize = 14;
 
 /// Most searches: by distributions, request by request, and again with the kept changes.
 const SEARCHES: usize = 3;
+
+/// Number of times that the posterior density is sampled before the searches, since slopes depend on the values.
+const PASSES: usize = 2;
+
+/// Number of steps in which the posterior density is sampled before the searches.
+const STEPS_FIRST: usize = 600;
+
+/// Number of steps in which the posterior density is sampled for the intervals.
+const STEPS: usize = 1600;
+
+/// Least number of requests that can be fitted.
+const REQUESTS_MIN: usize = 40;
 
 /// Result of fitting a profile to a measurement.
 #[derive(Clone, Debug)]
@@ -63,7 +84,7 @@ pub struct Fit {
 ///
 /// # Errors
 ///
-/// The measurement has fewer than 100 requests or does not suit the drive, the profile is invalid, or the drive cannot
+/// The measurement has fewer than 40 requests or does not suit the drive, the profile is invalid, or the drive cannot
 /// be built or simulated.
 pub fn fit(
     measured: &Measured,
@@ -71,8 +92,9 @@ pub fn fit(
     name: &str,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Fit, FitError> {
-    if measured.requests.len() < 100 {
-        let reason = format!("{} requests are too few to fit and to judge: 100 are needed", measured.requests.len());
+    if measured.requests.len() < REQUESTS_MIN {
+        let count = measured.requests.len();
+        let reason = format!("{count} requests are too few to fit and to judge: {REQUESTS_MIN} are needed");
         return Err(FitError::Measurement(reason));
     }
     let (first, second) = measured.halves();
@@ -80,50 +102,100 @@ pub fn fit(
     let before = (judge(profile, &first)?.whole(), judge(profile, &second)?.whole());
     let start = Search { profile, base: &base, measured: &first, values: values::values(profile, &base) };
     let mut round = 0;
-    let (mut search, measure) = sought(&start, &mut || {
+    let (search, phased) = sought(&start, &mut || {
         progress(round, ROUNDS * SEARCHES);
         round += 1;
     })?;
-    let fitted = search.fitted_values(measure)?;
+    let mut intervals = vec![None; search.values.len()];
+    phased.iter().for_each(|value| intervals[value.index] = Some(value.interval));
+    if let Some(evidence) = evidence(&search, &phased, STEPS)? {
+        intervals = evidence.intervals;
+    }
+    let fitted = search.fitted_values(&intervals);
     let profile = search.fitted()?;
     let toml = written::written(&base, &search.overrides(), profile.name.as_str(), name);
     let after = (search.judge()?.whole(), judge(&profile, &second)?.whole());
     Ok(Fit { fitted, first: (before.0, after.0), second: (before.1, after.1), profile, toml })
 }
 
-/// Returns the search with the values that the measurement confirms, and the measure by which they were sought.
-fn sought<'a>(start: &Search<'a>, progress: &mut dyn FnMut()) -> Result<(Search<'a>, Measure), FitError> {
+/// Returns the search with the values that the measurement confirms, and those that phases determine.
+fn sought<'a>(start: &Search<'a>, progress: &mut dyn FnMut()) -> Result<(Search<'a>, Vec<Phased>), FitError> {
+    let (mut search, determined, phased) = estimated(start)?;
+    let estimate = search.clone();
     let all: Vec<usize> = (0..start.values.len()).collect();
+    let open: Vec<usize> = all.iter().copied().filter(|index| !determined.contains(index)).collect();
     let told_apart: Vec<usize> =
-        all.iter().copied().filter(|&index| start.values[index].is_seen_by_distributions()).collect();
-    let mut search = start.clone();
+        open.iter().copied().filter(|&index| start.values[index].is_seen_by_distributions()).collect();
     search.run((Measure::Distributions, Part::Training), &told_apart, ROUNDS, progress)?;
-    let mut measure = Measure::Distributions;
-    if let Some(mut stepped) = in_step(start, &search)? {
-        stepped.run((Measure::Pairs, Part::Training), &all, ROUNDS, progress)?;
+    let (mut measure, mut kept) = (Measure::Distributions, determined);
+    if let Some(mut stepped) = in_step(&[start, &estimate, &search])? {
+        move_phased(&mut stepped, &phased);
+        stepped.renew_steps(start);
+        kept = phased.iter().map(|value| value.index).collect();
+        let free: Vec<usize> = all.iter().copied().filter(|index| !kept.contains(index)).collect();
+        stepped.run((Measure::Pairs, Part::Training), &free, ROUNDS, progress)?;
         (search, measure) = (stepped, Measure::Pairs);
     }
-    search.prune(measure)?;
-    let kept = search.changed();
+    search.prune(measure, &kept)?;
+    let changed: Vec<usize> = search.changed().into_iter().filter(|index| !kept.contains(index)).collect();
     search.renew_steps(start);
-    search.run((measure, Part::All), &kept, ROUNDS, progress)?;
-    Ok((search, measure))
+    search.run((measure, Part::All), &changed, ROUNDS, progress)?;
+    Ok((search, phased))
 }
 
-/// Returns the start of the search request by request: the profile's values, or those found by distributions, whichever
-/// have the smaller loss. Returns `None` if the platter turns in step with neither.
-fn in_step<'a>(start: &Search<'a>, by_distributions: &Search<'a>) -> Result<Option<Search<'a>>, FitError> {
+/// A search with the values that the measurement contradicts moved, the indices of the values that the measurement
+/// determines, and the values that phases determine.
+type Estimated<'a> = (Search<'a>, Vec<usize>, Vec<Phased>);
+
+/// Returns the values that the measurement alone tells, without a search.
+fn estimated<'a>(start: &Search<'a>) -> Result<Estimated<'a>, FitError> {
+    let mut search = start.clone();
+    let mut phases = phased(&search, whole_range(&search))?;
+    let mut determined = Vec::new();
+    for _ in 0..PASSES {
+        move_phased(&mut search, &phases);
+        let Some(evidence) = evidence(&search, &phases, STEPS_FIRST)? else { break };
+        evidence.move_contradicted(&mut search);
+        if phases.is_empty() {
+            let rotation = search.values.iter().position(Value::is_rotation);
+            if let Some(interval) = rotation.and_then(|index| evidence.intervals[index]) {
+                phases = phased(&search, interval)?;
+            }
+        }
+        let is_in = |index: &usize| {
+            evidence.intervals[*index].is_some_and(|interval| interval.contains(search.values[*index].now))
+        };
+        determined = (0..search.values.len()).filter(is_in).collect();
+    }
+    move_phased(&mut search, &phases);
+    Ok((search, determined, phases))
+}
+
+fn whole_range(search: &Search<'_>) -> Interval {
+    let rotation = search.values.iter().find(|value| value.is_rotation()).expect("every profile has a rotation");
+    Interval { low: rotation.low, high: rotation.high }
+}
+
+/// Sets the values that phases determine, unless their interval contains the present value.
+fn move_phased(search: &mut Search<'_>, phases: &[Phased]) {
+    for phased in phases {
+        let value = &mut search.values[phased.index];
+        if !phased.interval.contains(value.now) {
+            value.now = phased.estimate.round();
+        }
+    }
+}
+
+/// Returns the one of `searches` with the smallest loss request by request in which the platter turns in step; `None`
+/// if it does in none of them.
+fn in_step<'a>(searches: &[&Search<'a>]) -> Result<Option<Search<'a>>, FitError> {
     let mut nearest: Option<(f64, &Search<'a>)> = None;
-    for search in [start, by_distributions] {
+    for search in searches.iter().copied() {
         let judged: Judged = search.judge()?;
         let loss = judged.loss(Measure::Pairs, Part::Training);
         if judged.is_in_step() && nearest.is_none_or(|(least, _)| loss < least) {
             nearest = Some((loss, search));
         }
     }
-    Ok(nearest.map(|(_, search)| {
-        let mut search = search.clone();
-        search.renew_steps(start);
-        search
-    }))
+    Ok(nearest.map(|(_, search)| search.clone()))
 }

@@ -8,6 +8,7 @@ use imbrex_disk::Profile;
 use serde::Serialize;
 
 use super::error::FitError;
+use super::interval::Interval;
 use super::judge::{Judged, Measure, Part, judge};
 use super::values::{Value, overrides};
 use crate::measured::Measured;
@@ -18,8 +19,8 @@ const WORTH: f64 = 0.999;
 /// A change is kept if the loss over the held-out requests would grow by this factor without it.
 const KEPT: f64 = 1.02;
 
-/// A value counts as determined if moving it raises the demerit figure by this factor, and so the loss by its square.
-const RISE: f64 = 1.05;
+/// Least distance within which a value is known: profiles have whole numbers.
+const ROUNDING: f64 = 1.0;
 
 /// A value of a profile that a fit could change, before and after the fit.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -32,9 +33,8 @@ pub struct Fitted {
     pub before: f64,
     /// Value that the fit found, in the unit of the key. Equal to the value before if the fit did not change it.
     pub after: f64,
-    /// Distance, in the unit of the key, by which the value must be moved so that the fit becomes clearly worse: the
-    /// root mean square error of the first half of the requests rises by 5 % in both directions. Rounded up to a step
-    /// of doubling size. `None` if no move within the value's range raises the error so far.
+    /// Half width of the 95 % interval, in the unit of the key: of 100 drives, the true values of 95 lie at most so far
+    /// from `after`. `None` if the measurement does not determine the value.
     pub within: Option<f64>,
 }
 
@@ -81,16 +81,17 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Reverts, one after the other, the changes that the held-out requests do not confirm.
-    pub(super) fn prune(&mut self, measure: Measure) -> Result<(), FitError> {
+    /// Reverts, one after the other, the changes that the held-out requests do not confirm, except those of the values
+    /// `kept`.
+    pub(super) fn prune(&mut self, measure: Measure, kept: &[usize]) -> Result<(), FitError> {
         let mut now = self.loss(measure, Part::HeldOut)?;
         loop {
             let mut least: Option<(f64, usize)> = None;
-            for index in self.changed() {
-                let kept = self.values[index].now;
+            for index in self.changed().into_iter().filter(|index| !kept.contains(index)) {
+                let now = self.values[index].now;
                 self.values[index].now = self.values[index].before;
                 let without = self.loss(measure, Part::HeldOut)?;
-                self.values[index].now = kept;
+                self.values[index].now = now;
                 if least.is_none_or(|(so_far, _)| without < so_far) {
                     least = Some((without, index));
                 }
@@ -112,15 +113,15 @@ impl Search<'_> {
         }
     }
 
-    /// Returns all values, before and after, and how well each is determined.
-    pub(super) fn fitted_values(&mut self, measure: Measure) -> Result<Vec<Fitted>, FitError> {
-        let count = self.values.len();
-        let mut fitted = |index| {
-            let within = self.within(index, measure)?;
-            let value = &self.values[index];
-            Ok(Fitted { key: value.name(), before: value.before, after: value.now, within })
+    /// Returns all values, before and after, with the distances from which their `intervals` follow.
+    pub(super) fn fitted_values(&self, intervals: &[Option<Interval>]) -> Vec<Fitted> {
+        let fitted = |(value, interval): (&Value, &Option<Interval>)| Fitted {
+            key: value.name(),
+            before: value.before,
+            after: value.now,
+            within: interval.map(|interval| interval.distance_from(value.now).max(ROUNDING).ceil()),
         };
-        (0..count).map(&mut fitted).collect()
+        self.values.iter().zip(intervals).map(fitted).collect()
     }
 
     /// Returns the indices of the values that differ from the profile.
@@ -156,29 +157,5 @@ impl Search<'_> {
         self.values[index].now = start;
         self.values[index].step = (step / 2.0).max(1.0);
         Ok(best)
-    }
-
-    /// Returns how far value `index` can be moved until the figure is a twentieth larger; `None` if no such move is
-    /// found.
-    fn within(&mut self, index: usize, measure: Measure) -> Result<Option<f64>, FitError> {
-        let value = self.values[index].clone();
-        let limit = self.loss(measure, Part::All)? * RISE * RISE;
-        let mut width = (value.high - value.low) / 4096.0;
-        while width < value.high - value.low {
-            let mut rises = true;
-            for direction in [1.0, -1.0] {
-                let moved = value.now + direction * width;
-                if (value.low..=value.high).contains(&moved) {
-                    self.values[index].now = moved;
-                    rises &= self.loss(measure, Part::All)? > limit;
-                }
-            }
-            self.values[index].now = value.now;
-            if rises {
-                return Ok(Some(width));
-            }
-            width *= 2.0;
-        }
-        Ok(None)
     }
 }

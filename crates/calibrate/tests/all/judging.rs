@@ -110,6 +110,7 @@ fn chance_is_not_fitted() {
         request.issued += SimDuration(late);
     }
     let found = fit(&measured, &drive(&[]), "t", &mut |_, _| ()).expect("the requests fit the drive");
+    println!("{:#?}", found.fitted);
     let changed: Vec<_> = found.fitted.iter().filter(|value| value.before != value.after).collect();
     assert!(changed.len() <= 2, "the profile was right: {changed:?}");
     let (before, after) = found.second;
