@@ -33,6 +33,10 @@ const NEAR_END: f64 = 0.25;
 /// Square of the number of standard deviations by which the measurement must contradict a value.
 const CONTRADICTED: f64 = 8.0;
 
+/// Standard deviations by which the distance of all values from the best ones must exceed its expectation before the
+/// measurement contradicts them.
+const EXCEEDED: f64 = 3.0;
+
 /// Distance of a distribution from the expected one, times the root of its number, that chance exceeds once in twenty.
 const CHANCE: f64 = 1.36;
 
@@ -52,13 +56,18 @@ impl Interval {
         (value - self.low).abs().max((self.high - value).abs())
     }
 
+    /// Returns the interval extended to `value` and to whole numbers at least 1 from it, since profiles have those.
+    pub(super) fn with(self, value: f64) -> Interval {
+        Interval { low: self.low.floor().min(value - 1.0), high: self.high.ceil().max(value + 1.0) }
+    }
+
     /// Returns whether the interval contains `value`.
     pub(super) fn contains(self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 }
 
-/// What a measurement tells about the values of a search.
+/// Intervals of the values of a search, and the density from which they follow.
 pub(super) struct Evidence {
     /// The interval of each value; `None` if the measurement does not determine it.
     pub intervals: Vec<Option<Interval>>,
@@ -67,6 +76,8 @@ pub(super) struct Evidence {
     indices: Vec<usize>,
     mean: Vec<f64>,
     precision: Vec<Vec<f64>>,
+    /// Whether the density at the present values is improbably small.
+    is_contradicted: bool,
 }
 
 /// Samples the posterior density of the values of `search` in `steps` steps, with the values in `phased`. Returns `None` if the measurement does not
@@ -115,8 +126,12 @@ fn summary(search: &Search<'_>, posterior: &Posterior, samples: &[Sample]) -> Ev
             }
         }
     }
+    // Of a normal density, the logarithm at the true values is less than at the best ones by half the number of values;
+    // of one with sharp edges, by the number of values.
+    let improbable = -(size as f64) - EXCEEDED * (size as f64).sqrt();
     Evidence {
         intervals,
+        is_contradicted: posterior.density_at_present(samples) < improbable,
         indices: posterior.indices().to_vec(),
         mean: (0..size).map(|at| (mean[at] - active[at].now) / ranges[at]).collect(),
         precision: inverse(&covariance),
@@ -171,10 +186,16 @@ impl Evidence {
             let away: Vec<f64> = at.iter().zip(&self.mean).map(|(at, mean)| at - mean).collect();
             (0..size).map(|row| away[row] * times(&away, row)).sum::<f64>()
         };
+        // A wrong rotation would hide in the other values, so it must be contradicted by itself.
+        let may_move = |at: usize| {
+            let interval = self.intervals[self.indices[at]];
+            !active[at].is_rotation() || interval.is_some_and(|interval| !interval.contains(active[at].now))
+        };
         let (mut free, mut at) = (Vec::new(), vec![0.0; size]);
-        loop {
+        let likely = size as f64 + EXCEEDED * (2.0 * size as f64).sqrt();
+        while self.is_contradicted && cost(&at) > likely {
             let mut best: Option<(f64, usize, Vec<f64>)> = None;
-            for index in (0..size).filter(|index| !free.contains(index)) {
+            for index in (0..size).filter(|&index| !free.contains(&index) && may_move(index)) {
                 let tried: Vec<usize> = free.iter().copied().chain([index]).collect();
                 let mut moved = at.clone();
                 minimize(&self.precision, &linear, &bounds, &tried, &mut moved);

@@ -50,6 +50,12 @@ const CLEAR: f64 = 10.0;
 /// Half width of an interval in standard errors. More than normal errors need, since stray requests are left out.
 const ERRORS: f64 = 2.4;
 
+/// Parts of a record of which the periods are compared.
+const PARTS: usize = 4;
+
+/// Mean square of the differences between parts, in standard errors, above which the period wanders.
+const WANDERS: f64 = 4.0;
+
 /// Multiples of the median absolute residual beyond which a request has no part in the regression.
 const STRAY: f64 = 6.0;
 
@@ -307,9 +313,11 @@ fn regression(search: &Search<'_>, ends: &[End], profile: [f64; 2], frequency: f
         let kept: Vec<usize> = (0..ends.len()).filter(|&index| left[index].abs() <= limit).collect();
         let columns = columns(ends, &turns, &kept);
         let (moves, errors) = least_squares(&columns, &kept.iter().map(|&index| left[index]).collect::<Vec<f64>>());
+        let wander_ns = wander(&columns[0], &kept.iter().map(|&index| left[index]).collect::<Vec<f64>>(), moves[0]);
         period_ns += moves[0];
         let (mut changes, mut index) = ([0.0; 2], 1);
-        result = vec![Phased { index: rotation, estimate: period_ns, interval: around(period_ns, errors[0]) }];
+        let error = errors[0].max(wander_ns / ERRORS);
+        result = vec![Phased { index: rotation, estimate: period_ns, interval: around(period_ns, error) }];
         for which in 0..2 {
             let Some(position) = skew(search, SKEWS[which]).filter(|_| varies(ends, &kept, which)) else { continue };
             changes[which] = moves[index];
@@ -320,6 +328,23 @@ fn regression(search: &Search<'_>, ends: &[End], profile: [f64; 2], frequency: f
         at = [at[0] + changes[0], at[1] + changes[1]];
     }
     result
+}
+
+/// Returns by how much the period of a part of the record differs at most from that of the whole, ns: a spindle does not
+/// turn equally fast for hours. Returns 0 if chance explains the differences. `whole` is the slope over all requests.
+fn wander(turns: &[f64], left: &[f64], whole: f64) -> f64 {
+    let size = turns.len() / PARTS;
+    if size < 16 {
+        return 0.0;
+    }
+    let parts = turns.chunks_exact(size).zip(left.chunks_exact(size)).map(|(turns, left)| {
+        let (slopes, errors) = least_squares(&[turns.to_vec(), vec![1.0; size]], left);
+        (slopes[0] - whole, errors[0])
+    });
+    let parts: Vec<(f64, f64)> = parts.collect();
+    let squares: f64 = parts.iter().map(|(away, error)| (away / error.max(1e-9)).powi(2)).sum();
+    let most = parts.iter().map(|(away, _)| away.abs()).fold(0.0, f64::max);
+    if squares > WANDERS * parts.len() as f64 { most } else { 0.0 }
 }
 
 fn around(estimate: f64, error: f64) -> Interval {

@@ -27,6 +27,9 @@ const SEED: u64 = 0x1a7e_11ed;
 /// Most requests that are used; of more, a part is used at equal steps.
 const ROWS_MAX: usize = 3000;
 
+/// Most samples of which the parameters of the error are tried at other values.
+const TRIED_MAX: usize = 500;
+
 /// The ranges of the logarithms of σ (ns), of the error's share of a request's time, and of the share of strays.
 const LOGARITHMS: [(f64, f64); 3] = [(0.0, 16.0), (-12.0, -0.7), (-9.2, -1.2)];
 
@@ -130,6 +133,19 @@ impl Posterior {
             (place - below).abs().max((above - place).abs())
         });
         (apart.fold(0.0, f64::max), count)
+    }
+
+    /// Returns the greatest logarithm of the density at the present active values, with the parameters of the
+    /// error in any of `samples`, less the greatest of all samples.
+    pub(super) fn density_at_present(&self, samples: &[Sample]) -> f64 {
+        let present: Vec<f64> = self.active.iter().map(|value| value.now.clamp(value.low, value.high)).collect();
+        let stride = samples.len().div_ceil(TRIED_MAX).max(1);
+        let with = |sample: &Sample| {
+            let others = &sample.point[self.active.len()..];
+            self.density(&present.iter().chain(others).copied().collect::<Vec<f64>>())
+        };
+        let here = samples.iter().step_by(stride).map(with).fold(f64::NEG_INFINITY, f64::max);
+        here - samples.iter().map(|sample| sample.density).fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// Returns the logarithm of the density at `point`, but for a constant.

@@ -19,9 +19,6 @@ const WORTH: f64 = 0.999;
 /// A change is kept if the loss over the held-out requests would grow by this factor without it.
 const KEPT: f64 = 1.02;
 
-/// Least distance within which a value is known: profiles have whole numbers.
-const ROUNDING: f64 = 1.0;
-
 /// A value of a profile that a fit could change, before and after the fit.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Fitted {
@@ -33,8 +30,12 @@ pub struct Fitted {
     pub before: f64,
     /// Value that the fit found, in the unit of the key. Equal to the value before if the fit did not change it.
     pub after: f64,
-    /// Half width of the 95 % interval, in the unit of the key: of 100 drives, the true values of 95 lie at most so far
-    /// from `after`. `None` if the measurement does not determine the value.
+    /// Low end of the 95 % interval, in the unit of the key: of 100 intervals, 95 contain the true value. `None` if the
+    /// measurement does not determine the value.
+    pub low: Option<f64>,
+    /// High end of the 95 % interval, in the unit of the key; `None` like `low`.
+    pub high: Option<f64>,
+    /// Distance from `after` to the end of the interval that is farther away, in the unit of the key; `None` like `low`.
     pub within: Option<f64>,
 }
 
@@ -81,13 +82,12 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Reverts, one after the other, the changes that the held-out requests do not confirm, except those of the values
-    /// `kept`.
-    pub(super) fn prune(&mut self, measure: Measure, kept: &[usize]) -> Result<(), FitError> {
+    /// Reverts, one after the other, the changes that the held-out requests do not confirm.
+    pub(super) fn prune(&mut self, measure: Measure) -> Result<(), FitError> {
         let mut now = self.loss(measure, Part::HeldOut)?;
         loop {
             let mut least: Option<(f64, usize)> = None;
-            for index in self.changed().into_iter().filter(|index| !kept.contains(index)) {
+            for index in self.changed() {
                 let now = self.values[index].now;
                 self.values[index].now = self.values[index].before;
                 let without = self.loss(measure, Part::HeldOut)?;
@@ -113,13 +113,18 @@ impl Search<'_> {
         }
     }
 
-    /// Returns all values, before and after, with the distances from which their `intervals` follow.
+    /// Returns all values, before and after, with their `intervals`, which are extended to the values after.
     pub(super) fn fitted_values(&self, intervals: &[Option<Interval>]) -> Vec<Fitted> {
-        let fitted = |(value, interval): (&Value, &Option<Interval>)| Fitted {
-            key: value.name(),
-            before: value.before,
-            after: value.now,
-            within: interval.map(|interval| interval.distance_from(value.now).max(ROUNDING).ceil()),
+        let fitted = |(value, interval): (&Value, &Option<Interval>)| {
+            let whole = interval.map(|interval| interval.with(value.now));
+            Fitted {
+                key: value.name(),
+                before: value.before,
+                after: value.now,
+                low: whole.map(|interval| interval.low),
+                high: whole.map(|interval| interval.high),
+                within: whole.map(|interval| interval.distance_from(value.now)),
+            }
         };
         self.values.iter().zip(intervals).map(fitted).collect()
     }
@@ -129,8 +134,13 @@ impl Search<'_> {
         (0..self.values.len()).filter(|&index| self.values[index].now != self.values[index].before).collect()
     }
 
+    /// Returns whether all values are those of `other`.
+    pub(super) fn has_values_of(&self, other: &Search<'_>) -> bool {
+        self.values.iter().zip(&other.values).all(|(value, other)| value.now == other.now)
+    }
+
     /// Returns the loss with the present values; infinity if they give no valid profile.
-    fn loss(&self, measure: Measure, part: Part) -> Result<f64, FitError> {
+    pub(super) fn loss(&self, measure: Measure, part: Part) -> Result<f64, FitError> {
         match self.judge() {
             Ok(judged) => Ok(judged.loss(measure, part)),
             Err(FitError::Profile(_)) => Ok(f64::INFINITY),
