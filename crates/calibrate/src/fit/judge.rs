@@ -82,9 +82,14 @@ pub(super) struct Judged {
     rotation_ns: u64,
 }
 
+/// Returns the drive that `profile` describes, with its default layer.
+pub(super) fn profile_drive(profile: &Profile) -> Result<Drive, FitError> {
+    Ok(Drive::assemble(&profile.name, profile.clone(), &profile.default_layer, &[])?)
+}
+
 /// Replays `measured` on the drive of `profile`.
 pub(super) fn judge(profile: &Profile, measured: &Measured) -> Result<Judged, FitError> {
-    let drive = Drive::assemble(&profile.name, profile.clone(), &profile.default_layer, &[])?;
+    let drive = profile_drive(profile)?;
     let rotation_ns = drive.disk.geometry.rotation_ns() as u64;
     let simulated = replay(measured, drive)?;
     let mut pairs = Vec::with_capacity(simulated.len());

@@ -8,6 +8,7 @@ use imbrex_disk::Profile;
 use serde::Serialize;
 
 use super::error::FitError;
+use super::interval::Interval;
 use super::judge::{Judged, Measure, Part, judge};
 use super::values::{Value, overrides};
 use crate::measured::Measured;
@@ -17,9 +18,6 @@ const WORTH: f64 = 0.999;
 
 /// A change is kept if the loss over the held-out requests would grow by this factor without it.
 const KEPT: f64 = 1.02;
-
-/// A value counts as determined if moving it raises the demerit figure by this factor, and so the loss by its square.
-const RISE: f64 = 1.05;
 
 /// A value of a profile that a fit could change, before and after the fit.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -32,10 +30,12 @@ pub struct Fitted {
     pub before: f64,
     /// Value that the fit found, in the unit of the key. Equal to the value before if the fit did not change it.
     pub after: f64,
-    /// Distance, in the unit of the key, by which the value must be moved so that the fit becomes clearly worse: the
-    /// error that the fit minimizes, over the first half of the requests, rises by 5 % in both directions. A direction
-    /// that leaves the value's range is ignored. Rounded up to a step of doubling size. `None` if no step raises the
-    /// error so far.
+    /// Low end of the 95 % interval, in the unit of the key: about 95 of 100 such intervals contain the true value. `None` if the
+    /// measurement does not determine the value.
+    pub low: Option<f64>,
+    /// High end of the 95 % interval, in the unit of the key; `None` like `low`.
+    pub high: Option<f64>,
+    /// Distance from `after` to the end of the interval that is farther away, in the unit of the key; `None` like `low`.
     pub within: Option<f64>,
 }
 
@@ -88,10 +88,10 @@ impl Search<'_> {
         loop {
             let mut least: Option<(f64, usize)> = None;
             for index in self.changed() {
-                let kept = self.values[index].now;
+                let now = self.values[index].now;
                 self.values[index].now = self.values[index].before;
                 let without = self.loss(measure, Part::HeldOut)?;
-                self.values[index].now = kept;
+                self.values[index].now = now;
                 if least.is_none_or(|(so_far, _)| without < so_far) {
                     least = Some((without, index));
                 }
@@ -113,15 +113,20 @@ impl Search<'_> {
         }
     }
 
-    /// Returns all values, before and after, and how well each is determined.
-    pub(super) fn fitted_values(&mut self, measure: Measure) -> Result<Vec<Fitted>, FitError> {
-        let count = self.values.len();
-        let mut fitted = |index| {
-            let within = self.within(index, measure)?;
-            let value = &self.values[index];
-            Ok(Fitted { key: value.name(), before: value.before, after: value.now, within })
+    /// Returns all values, before and after, with their `intervals`, which are extended to the values after.
+    pub(super) fn fitted_values(&self, intervals: &[Option<Interval>]) -> Vec<Fitted> {
+        let fitted = |(value, interval): (&Value, &Option<Interval>)| {
+            let whole = interval.map(|interval| interval.with(value.now));
+            Fitted {
+                key: value.name(),
+                before: value.before,
+                after: value.now,
+                low: whole.map(|interval| interval.low),
+                high: whole.map(|interval| interval.high),
+                within: whole.map(|interval| interval.distance_from(value.now)),
+            }
         };
-        (0..count).map(&mut fitted).collect()
+        self.values.iter().zip(intervals).map(fitted).collect()
     }
 
     /// Returns the indices of the values that differ from the profile.
@@ -129,8 +134,13 @@ impl Search<'_> {
         (0..self.values.len()).filter(|&index| self.values[index].now != self.values[index].before).collect()
     }
 
+    /// Returns whether all values are those of `other`.
+    pub(super) fn has_values_of(&self, other: &Search<'_>) -> bool {
+        self.values.iter().zip(&other.values).all(|(value, other)| value.now == other.now)
+    }
+
     /// Returns the loss with the present values; infinity if they give no valid profile.
-    fn loss(&self, measure: Measure, part: Part) -> Result<f64, FitError> {
+    pub(super) fn loss(&self, measure: Measure, part: Part) -> Result<f64, FitError> {
         match self.judge() {
             Ok(judged) => Ok(judged.loss(measure, part)),
             Err(FitError::Profile(_)) => Ok(f64::INFINITY),
@@ -157,29 +167,5 @@ impl Search<'_> {
         self.values[index].now = start;
         self.values[index].step = (step / 2.0).max(1.0);
         Ok(best)
-    }
-
-    /// Returns how far value `index` can be moved until the figure is a twentieth larger; `None` if no such move is
-    /// found.
-    fn within(&mut self, index: usize, measure: Measure) -> Result<Option<f64>, FitError> {
-        let value = self.values[index].clone();
-        let limit = self.loss(measure, Part::All)? * RISE * RISE;
-        let mut width = (value.high - value.low) / 4096.0;
-        while width < value.high - value.low {
-            let mut rises = true;
-            for direction in [1.0, -1.0] {
-                let moved = value.now + direction * width;
-                if (value.low..=value.high).contains(&moved) {
-                    self.values[index].now = moved;
-                    rises &= self.loss(measure, Part::All)? > limit;
-                }
-            }
-            self.values[index].now = value.now;
-            if rises {
-                return Ok(Some(width));
-            }
-            width *= 2.0;
-        }
-        Ok(None)
     }
 }

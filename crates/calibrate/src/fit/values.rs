@@ -11,6 +11,15 @@ const KNOTS: [u32; 7] = [1, 4, 20, 100, 500, 2_500, 12_500];
 /// Key of a table of seeks.
 const POINTS: &str = "mechanics.seek.points";
 
+/// Key of the period of rotation.
+const ROTATION: &str = "geometry.rotation_ns";
+
+/// Shortest and longest period of rotation that the search tries, ns: 18,000 and 3,000 rpm.
+const ROTATION_RANGE_NS: (f64, f64) = (3_333_333.0, 20_000_000.0);
+
+/// Share of the period of rotation by which the first step of a search changes it.
+const ROTATION_STEP: f64 = 0.004;
+
 /// Keys of the controller that a fit may change.
 const CONTROLLER: [&str; 12] = [
     "read_hit_after_read_ns",
@@ -65,6 +74,11 @@ impl Value {
         !self.key.ends_with("_complete_ns")
     }
 
+    /// Returns whether this is the period of rotation.
+    pub(super) fn is_rotation(&self) -> bool {
+        self.key == ROTATION
+    }
+
     /// Returns the name for messages.
     pub(super) fn name(&self) -> String {
         match self.knot {
@@ -94,8 +108,8 @@ pub(super) fn values(profile: &Profile, base: &toml::Table) -> Vec<Value> {
     let settle = number(base, "mechanics.settle_ns").unwrap_or(0.0);
     add("mechanics.write_settle_ns", settle, 0.0, 3e6);
     add("mechanics.head_switch_ns", 0.0, 0.0, 3e6);
-    let rotation = number(base, "geometry.rotation_ns").unwrap_or(8_333_333.0);
-    add("geometry.rotation_ns", rotation, rotation * 0.97, rotation * 1.03);
+    let rotation = number(base, ROTATION).unwrap_or(8_333_333.0);
+    add(ROTATION, rotation, ROTATION_RANGE_NS.0, ROTATION_RANGE_NS.1);
     if lookup(base, "geometry.measured").is_none() {
         add("geometry.track_skew_ns", 0.0, 0.0, rotation / 2.0);
         add("geometry.head_skew_ns", 0.0, 0.0, rotation / 2.0);
@@ -112,6 +126,9 @@ pub(super) fn values(profile: &Profile, base: &toml::Table) -> Vec<Value> {
             add("mechanics.seek.long_thousand_tracks_ns", 1e5, 0.0, 5e6);
         }
         _ => values.extend(KNOTS.map(Value::knot)),
+    }
+    for value in values.iter_mut().filter(|value| value.is_rotation()) {
+        value.step = rotation * ROTATION_STEP;
     }
     values
 }

@@ -98,6 +98,16 @@ fn a_fit_finds_the_overhead_that_was_put_wrong() {
     Profile::parse("fitted.toml", &found.toml, &[]).expect("what is written is a profile");
 }
 
+/// The profile has 5,900 rpm, other seeks and other skews, and the drive 7,200 rpm.
+#[test]
+fn a_fit_finds_a_rotation_far_from_that_of_the_profile() {
+    let profile = Profile::named("cmr-5900").expect("built in");
+    let found = fit(&measured(), &profile, "t", &mut |_, _| ()).expect("the requests fit the drive");
+    let rotation = found.fitted.iter().find(|value| value.key == "geometry.rotation_ns").expect("is fitted");
+    let within = rotation.within.expect("random requests determine the rotation");
+    assert!((rotation.after - 8_333_333.0).abs() <= within && within < 800_000.0, "{rotation:?}");
+}
+
 /// Pauses that do not preserve the position of the platter, as in many records: requests fall anywhere in a rotation,
 /// and the distributions of two halves differ by chance alone.
 #[test]

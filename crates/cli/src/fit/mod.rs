@@ -42,7 +42,7 @@ pub(crate) fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
         let drive = Drive::assemble(&profile.name.clone(), profile.clone(), &profile.default_layer, &[])?;
         let simulated = replay(&second, drive)?;
         let rows: Vec<Vec<String>> = judged(&found).into_iter().chain(found.fitted.iter().map(row)).collect();
-        let columns = ["Value", "Before", "After", "Determined within"];
+        let columns = ["Value", "Before", "After", "95 % interval"];
         let name = args.measured.measured.display();
         let title = format!("{} fitted to {name}", args.from);
         write_whole(
@@ -61,8 +61,11 @@ fn judged(found: &Fit) -> Vec<Vec<String>> {
 }
 
 fn row(fitted: &Fitted) -> Vec<String> {
-    let within = fitted.within.map_or("not determined".to_string(), |within| format!("± {within:.0} ns"));
-    vec![fitted.key.clone(), format!("{:.0}", fitted.before), format!("{:.0}", fitted.after), within]
+    let interval = match (fitted.low, fitted.high) {
+        (Some(low), Some(high)) => format!("{low:.0} to {high:.0} ns"),
+        _ => "not determined".to_string(),
+    };
+    vec![fitted.key.clone(), format!("{:.0}", fitted.before), format!("{:.0}", fitted.after), interval]
 }
 
 fn print(found: &Fit) -> Result<(), Failure> {
