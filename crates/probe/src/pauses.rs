@@ -14,16 +14,33 @@ const PAUSE_TIMES: u64 = 5;
 /// Smallest number of reads that shows the usual latency.
 const READS_MIN: usize = 100;
 
-/// Returns a description of the pauses among reads with these latencies, nanoseconds; `None` if there are none.
-pub(crate) fn pauses(latencies_ns: &[u64]) -> Option<String> {
+/// Pauses among reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pauses {
+    /// Numbers of reads that a pause delayed, and of all reads.
+    pub count: usize,
+    pub reads: usize,
+    /// Longest latency, nanoseconds.
+    pub longest_ns: u64,
+}
+
+impl std::fmt::Display for Pauses {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Pauses { count, reads, longest_ns } = self;
+        let longest_ms = *longest_ns as f64 / 1e6;
+        write!(to, "{count} of {reads} reads took up to {longest_ms:.0} ms before anything was written")
+    }
+}
+
+/// Returns the pauses among reads with these latencies, nanoseconds; `None` if there are none.
+pub(crate) fn pauses(latencies_ns: &[u64]) -> Option<Pauses> {
     if latencies_ns.len() < READS_MIN {
         return None;
     }
     let limit = PAUSE_TIMES.saturating_mul(quantile(latencies_ns, USUAL));
     let long: Vec<u64> = latencies_ns.iter().copied().filter(|&latency| latency > limit).collect();
-    let longest_ms = long.iter().max().copied()? as f64 / 1e6;
-    let count = long.len();
-    Some(format!("{count} of {} reads took up to {longest_ms:.0} ms before anything was written", latencies_ns.len()))
+    let longest_ns = long.iter().max().copied()?;
+    Some(Pauses { count: long.len(), reads: latencies_ns.len(), longest_ns })
 }
 
 #[cfg(test)]
@@ -37,7 +54,7 @@ mod tests {
         assert_eq!(pauses(&latencies), None);
         latencies.extend([300_000_000, 280_000_000]);
         let found = pauses(&latencies).expect("two reads took long");
-        assert_eq!(found, "2 of 403 reads took up to 300 ms before anything was written");
+        assert_eq!(found.to_string(), "2 of 403 reads took up to 300 ms before anything was written");
         assert_eq!(pauses(&latencies[390..]), None, "too few to know the usual time");
     }
 }

@@ -6,7 +6,7 @@
 //!    [`OPERATION_BYTES_MAX`] bytes.
 //! 3. On a target in real time, a pause ends within [`SLICE_NS`] after the user's interrupt or the end of the budget.
 
-use crate::pauses::pauses;
+use crate::pauses::{Pauses, pauses};
 use crate::target::{About, Direction, Done, HeadPath, Next, OPERATION_BYTES_MAX, Operation, Target, TargetError};
 
 /// Progress of a probe, for its progress function.
@@ -63,8 +63,8 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Returns a description of the pauses before the first write, if there were any.
-    pub(crate) fn pauses(&self) -> Option<String> {
+    /// Returns the pauses before the first write, if there were any.
+    pub(crate) fn pauses(&self) -> Option<Pauses> {
         pauses(&self.reads_ns)
     }
 

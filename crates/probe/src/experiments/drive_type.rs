@@ -15,7 +15,7 @@ use super::experiment::Experiment;
 use super::interlaced::{self, SEVERAL_ROTATIONS};
 use super::lost::{HOST_MANAGED, NARROW, WIDE, read_after_writing, take_back_if_lost};
 use crate::bench::{Bench, MIB};
-use crate::marks::{Marks, by_chance, is_elsewhere, is_same};
+use crate::marks::{Marks, by_chance, is_elsewhere, is_same, share_seen};
 use crate::statistics::{Mode, median, mode, quantile};
 use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value, Verdict};
@@ -83,6 +83,12 @@ impl Look {
         self.stayed.iter().filter(|stayed| **stayed).count() as f64 / self.stayed.len() as f64
     }
 
+    /// Returns whether so many blocks moved as if all had.
+    fn have_most_moved(&self, bench: &Bench<'_>) -> bool {
+        let most = if bench.repeats > 1 { MOST * share_seen(bench) } else { MOST };
+        self.share_moved() >= most
+    }
+
     /// Returns whether some blocks moved and others stayed, more than the variation of times explains.
     fn is_mixed(&self, bench: &Bench<'_>) -> bool {
         self.share_moved() >= MIXED && self.share_stayed() >= MIXED + 2.0 * by_chance(bench)
@@ -146,7 +152,7 @@ fn look(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     if found.share >= FIXED_SHARE {
         return conclude_fixed(bench, found, &narrow);
     }
-    if wide.share_moved() >= MOST {
+    if wide.have_most_moved(bench) {
         return conclude_moved(bench, &wide);
     }
     let offsets = bench.scattered(0, gib, MORE_WRITES);
@@ -175,7 +181,7 @@ fn take_back_if_full(bench: &mut Bench<'_>, gib: u64) -> Result<(), TargetError>
     if full.is_mixed(bench) {
         return interlaced::conclude_buffered(bench);
     }
-    if full.share_moved() >= MOST {
+    if full.have_most_moved(bench) {
         return conclude_moved(bench, &full);
     }
     let longest = quantile(&full.latencies, 0.95) as f64;
@@ -257,7 +263,7 @@ fn conclude_fixed(bench: &mut Bench<'_>, fixed: Mode, look: &Look) -> Result<(),
     let is_kept = is_fast && keeps_what_is_written(bench, &look.offsets)?;
     let medium = if is_kept { "flash" } else { "disk" };
     // A log on the disk may be written at the rate of the platter; then its blocks lie elsewhere.
-    if is_fast && !is_kept && look.share_moved() < MOST {
+    if is_fast && !is_kept && !look.have_most_moved(bench) {
         let because = format!(
             "writes take {latency_ms:.2} ms, and are not read as fast {} s later: a volatile cache took them; switch it off",
             PAUSE_NS / 1_000_000_000

@@ -101,7 +101,7 @@ pub(super) fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usi
     let mut places = Places::new(bench, spread, bytes.min(MIB));
     let mut random = bench.random.clone();
     let rotation = bench.rotation_ns();
-    let mut watch = Watch::new(rotation);
+    let mut watch = Watch::new(rotation, bench.stall_ns());
     let mut filled = Filled::default();
     let mut ends = Vec::new();
     let mut next = || Some(Operation::write(places.next(&mut random), bytes));

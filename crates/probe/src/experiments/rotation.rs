@@ -166,7 +166,8 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
         };
     }
     if spread > EXACT {
-        bench.tolerance = (spread * 0.7).clamp(TOLERANCE.0, TOLERANCE.1);
+        let share = if bench.repeats == 15 { 0.5 } else { 0.7 };
+        bench.tolerance = (spread * share).clamp(TOLERANCE.0, TOLERANCE.1);
     }
     // A difference of two times is off by a step at most.
     bench.tolerance = bench.tolerance.max(1.5 * step).min(TOLERANCE.1);
