@@ -286,13 +286,16 @@ fn conclude_fixed(bench: &mut Bench<'_>, fixed: Mode, look: &Look) -> Result<(),
     }
 }
 
-/// Lowers the confidence in a shingled drive with a flash cache if neither the size of the cache nor that of a band
-/// confirms it. A drive with another cache, volatile or not, answers writes and reads as fast.
+/// Lowers the confidence in a shingled drive with a flash cache unless the size of the cache confirms it, and either the
+/// size of a band or the mapping. A drive with another cache, volatile or not, answers writes and reads as fast.
 pub(crate) fn doubt_flash(verdict: &mut Verdict) {
-    let is_sure = |name| verdict.property(name).is_some_and(|property| property.confidence == Confidence::High);
-    let has_bands =
-        ["band_bytes_od", "band_bytes_md", "band_bytes_id"].iter().any(|name| verdict.number(name).is_some());
-    if verdict.word("cache_medium") != Some("flash") || is_sure("cache_bytes") && has_bands {
+    let is_sure = |name: &&str| {
+        verdict
+            .property(name)
+            .is_some_and(|property| property.confidence == Confidence::High && property.value != Value::CannotTell)
+    };
+    let is_cleaned = ["band_bytes_od", "band_bytes_md", "band_bytes_id", "mapping"].iter().any(is_sure);
+    if verdict.word("cache_medium") != Some("flash") || is_sure(&"cache_bytes") && is_cleaned {
         return;
     }
     for property in &mut verdict.properties {

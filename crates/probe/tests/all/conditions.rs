@@ -227,9 +227,16 @@ fn assert_not_mistaken(condition: &Condition, found: &Found) -> Result<(), Strin
 /// Seeds of drives in the short run: a drive of each kind.
 const SEEDS: [u64; 4] = [1, 3, 6, 9];
 
+/// Returns the tests of the short run; empty for all. Without a cache to be found, the drive is written for long.
+fn short_tests(name: &str) -> &'static [&'static str] {
+    if name == "write cache" { &["cleaning"] } else { &[] }
+}
+
 #[test]
 fn no_condition_misleads_with_high_confidence() {
-    let is_mistaken = |condition: Condition| assert_not_mistaken(&condition, &found(&condition, &SEEDS, &[])).err();
+    let is_mistaken = |condition: Condition| {
+        assert_not_mistaken(&condition, &found(&condition, &SEEDS, short_tests(condition.name))).err()
+    };
     let wrong: String = conditions().into_iter().filter_map(is_mistaken).collect();
     assert!(wrong.is_empty(), "{wrong}");
 }
