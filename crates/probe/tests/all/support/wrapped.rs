@@ -228,7 +228,7 @@ impl Target for Array {
     fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
         let mut goes_on = true;
         while goes_on {
-            let batch: Vec<Operation> = std::iter::from_fn(|| next()).take(depth.max(1)).collect();
+            let batch: Vec<Operation> = std::iter::from_fn(&mut *next).take(depth.max(1)).collect();
             goes_on = batch.len() == depth.max(1);
             for timed in self.perform_batch(&batch)? {
                 goes_on &= done(&timed);
