@@ -33,7 +33,15 @@ pub struct Bench<'a> {
     pub repeats: usize,
     /// Largest difference between two measurements of one quantity that counts as chance, as a fraction of a rotation.
     pub tolerance: f64,
+    /// Longest time that a read took before anything was written, nanoseconds, if that was a pause; otherwise 0. A
+    /// write that waits about as long need not wait for cleaning.
+    pub pause_ns: u64,
 }
+
+/// A write waits for cleaning if it takes this many rotations, as long as reading and writing a few tracks, and longer
+/// than a pause by this factor.
+const STALL_ROTATIONS: f64 = 14.0;
+const STALL_PAUSES: f64 = 1.5;
 
 impl Bench<'_> {
     /// Returns a uniform random number from 0 to `bound` - 1; 0 if `bound` is 0.
@@ -101,6 +109,11 @@ impl Bench<'_> {
     /// scale for times.
     pub fn rotation_ns(&self) -> f64 {
         self.verdict.number("rotation").map_or(1e7, |rotation_ms| rotation_ms * 1e6)
+    }
+
+    /// Returns the time in nanoseconds from which a write counts as waiting for cleaning.
+    pub fn stall_ns(&self) -> f64 {
+        (STALL_ROTATIONS * self.rotation_ns()).max(STALL_PAUSES * self.pause_ns as f64)
     }
 
     /// Returns the idle time in nanoseconds after which the drive begins to clean; 0 if unknown. A margin of 1 % for

@@ -15,6 +15,7 @@ mod emit;
 pub mod experiments;
 mod lateness;
 mod marks;
+mod pauses;
 mod rest;
 pub mod run;
 pub mod statistics;

@@ -6,7 +6,7 @@
 //! missed a pass.
 
 use crate::bench::{BLOCK_BYTES, Bench};
-use crate::statistics::median;
+use crate::statistics::{around, median, middle};
 use crate::target::{Operation, TargetError};
 
 /// Blocks and their anchor.
@@ -57,16 +57,47 @@ impl Marks {
         let timed = bench.one_by_one(&operations)?;
         let times: Vec<u64> = timed.chunks(2).map(|pair| pair[1].end_ns.saturating_sub(pair[0].end_ns)).collect();
         let of_one = |place: usize| times.iter().skip(place).step_by(indices.len()).copied().collect::<Vec<_>>();
-        Ok((0..indices.len()).map(|place| median(&of_one(place))).collect())
+        let rotation = bench.rotation_ns();
+        Ok((0..indices.len()).map(|place| typical(&of_one(place), rotation)).collect())
     }
 }
 
-/// Two times that differ by less than this many tolerances may still belong to one place, because measurements vary.
-const CLEARLY: f64 = 3.0;
+/// Returns the typical one of several times of one block. If the head reaches the block about when it passes, some of
+/// the times are a rotation longer. So the times are compared by their phases, and the result may be a rotation longer
+/// or shorter than the median.
+fn typical(times: &[u64], rotation: f64) -> u64 {
+    let usual = median(times);
+    // A time far shorter than a rotation does not come from a platter.
+    if times.len() < 2 || (usual as f64) < rotation / 10.0 {
+        return usual;
+    }
+    let phase = |&time: &u64| time as f64 / rotation * std::f64::consts::TAU;
+    let (sine, cosine) = times.iter().map(phase).fold((0.0, 0.0), |sum, at| (sum.0 + at.sin(), sum.1 + at.cos()));
+    let mean = (f64::atan2(sine, cosine) / std::f64::consts::TAU * rotation) as i64;
+    let period = rotation as i64;
+    let offs: Vec<f64> = times.iter().map(|&time| around(time as i64 - mean, period) as f64).collect();
+    let middle = mean + middle(&offs) as i64;
+    (usual as i64 - around(usual as i64 - middle, period)) as u64
+}
+
+/// Two times that differ by less than this many tolerances may still belong to one place, because measurements vary;
+/// the second number if the tolerance is several times the standard error.
+const CLEARLY: (f64, f64) = (3.0, 1.5);
+/// Tolerance from which it is several times the standard error.
+const WIDE: f64 = 0.08;
+
+fn clearly(bench: &Bench<'_>) -> f64 {
+    bench.tolerance * if bench.tolerance > WIDE { CLEARLY.1 } else { CLEARLY.0 }
+}
+
+/// Returns the share of the moved blocks that are seen to lie elsewhere, if the new places have random angles.
+pub(crate) fn share_seen(bench: &Bench<'_>) -> f64 {
+    1.0 - 2.0 * clearly(bench)
+}
 
 /// Returns whether two times clearly belong to two different places.
 pub(crate) fn is_elsewhere(bench: &Bench<'_>, one: u64, other: u64) -> bool {
-    !is_within(bench, one, other, CLEARLY * bench.tolerance)
+    !is_within(bench, one, other, clearly(bench))
 }
 
 /// Returns whether two times belong to one place.
@@ -90,4 +121,18 @@ fn is_within(bench: &Bench<'_>, one: u64, other: u64, share: f64) -> bool {
 /// Returns, for each pair of times, whether both belong to one place.
 pub(crate) fn same(bench: &Bench<'_>, one: &[u64], other: &[u64]) -> Vec<bool> {
     one.iter().zip(other).map(|(&one, &other)| is_same(bench, one, other)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_a_rotation_apart_are_of_one_place() {
+        assert_eq!(typical(&[120, 122, 219, 221, 223], 100.0), 221);
+        // Half the times missed a pass: the median alone would be at the edge of either half.
+        assert_eq!(typical(&[90, 100, 110, 112, 188, 190, 200, 210], 100.0) % 100, 0);
+        assert_eq!(typical(&[1, 2, 3, 50], 100.0), 3, "not from a platter");
+        assert_eq!(typical(&[777], 100.0), 777);
+    }
 }

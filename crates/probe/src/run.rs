@@ -11,6 +11,7 @@ use rand_xoshiro::Xoshiro256StarStar;
 use crate::advice::advise;
 use crate::bench::Bench;
 use crate::experiments::cleaning_kind::doubt_lazy;
+use crate::experiments::drive_type::doubt_flash;
 use crate::experiments::{self, Experiment};
 use crate::lateness::Lateness;
 use crate::target::{Target, TargetError};
@@ -63,16 +64,23 @@ pub fn probe(target: &mut dyn Target, options: &mut ProbeOptions<'_>) -> Verdict
     let mut watched = Watched::new(target, options.progress, options.budget_ns);
     let mut random = Xoshiro256StarStar::seed_from_u64(options.seed);
     let (mut repeats, mut tolerance) = (1, EXACT);
+    let mut pause_ns = 0;
     let mut waiting = chosen(options.may_write, &options.only, &mut verdict);
     while let Some(index) = next_of(&waiting, &verdict, options.budget_ns, &watched) {
         let experiment = waiting.remove(index);
         let begun = watched.begin(experiment.name);
         let known: Vec<Property> = verdict.properties.clone();
         let lateness = Lateness::watch(verdict.is_virtual);
-        let mut bench = Bench { target: &mut watched, random, verdict: &mut verdict, repeats, tolerance };
+        let mut bench = Bench { target: &mut watched, random, verdict: &mut verdict, repeats, tolerance, pause_ns };
         let outcome = begun.and_then(|()| (experiment.run)(&mut bench));
         (random, repeats, tolerance) = (bench.random, bench.repeats, bench.tolerance);
         doubt(&mut verdict, &known, lateness.end());
+        if let Some(pauses) = watched.pauses() {
+            if pause_ns == 0 {
+                verdict.add_condition(pauses.to_string());
+            }
+            pause_ns = pauses.longest_ns;
+        }
         let Err(error) = outcome else { continue };
         verdict.left_out.push(format!("{}: not run to its end: {error}", experiment.name));
         if error != TargetError::BudgetSpent {
@@ -86,6 +94,7 @@ pub fn probe(target: &mut dyn Target, options: &mut ProbeOptions<'_>) -> Verdict
         leave_out(&[experiment], &reason, &mut verdict);
     }
     doubt_lazy(&mut verdict);
+    doubt_flash(&mut verdict);
     verdict.advice = advise(&verdict);
     verdict.target_ns = watched.spent_ns();
     verdict

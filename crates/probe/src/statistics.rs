@@ -68,6 +68,20 @@ pub fn mode(values: &[u64], width: f64) -> Mode {
     Mode { center, share: (best.1 - best.0) as f64 / sorted.len() as f64 }
 }
 
+/// Returns how closely `values` lie at one phase of `period`, which must not be 0: 1 if all differ by whole periods,
+/// near 0 if their phases are spread evenly. It is the length of the mean of unit vectors at the phases.
+///
+/// # Panics
+///
+/// If `values` is empty.
+pub fn coherence(values: &[f64], period: f64) -> f64 {
+    assert!(!values.is_empty(), "no values have no phase");
+    let phases = values.iter().map(|value| (value / period).fract() * std::f64::consts::TAU);
+    let (sines, cosines) =
+        phases.fold((0.0, 0.0), |(sines, cosines), phase| (sines + phase.sin(), cosines + phase.cos()));
+    f64::hypot(sines, cosines) / values.len() as f64
+}
+
 /// Returns the signed distance of `value` from the nearest multiple of `period`: from -`period` / 2 to `period` / 2.
 /// Halfway between two multiples, it is positive. `period` must be positive.
 ///
@@ -122,6 +136,16 @@ mod tests {
         // values.
         let uniform: Vec<u64> = (1..=1000).map(|index| index * 10).collect();
         assert!(mode(&uniform, 0.1).share < 0.11);
+    }
+
+    #[test]
+    fn times_at_one_phase_are_coherent() {
+        assert!(coherence(&[3.0, 13.0, 43.0, 83.0], 10.0) > 0.999);
+        assert!(coherence(&[0.0, 2.5, 5.0, 7.5], 10.0) < 0.001);
+        // Delays of up to a fifth of a period blur the phase only a little.
+        let late: Vec<f64> =
+            (0..100).map(|index| f64::from(index) * 10.0 + f64::from(index * 37 % 20) / 10.0).collect();
+        assert!((0.9..0.96).contains(&coherence(&late, 10.0)));
     }
 
     #[test]

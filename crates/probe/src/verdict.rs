@@ -99,6 +99,10 @@ pub struct Verdict {
     pub target_ns: u64,
     /// The properties that experiments concluded, in the order of their latest conclusion. No two have the same name.
     pub properties: Vec<Property>,
+    /// Conditions under which the target's times say less than those of a single drive, one sentence each, such as a
+    /// coarse clock. With any of them, no property has high confidence.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<String>,
     /// Advice to the user of the probed drive, for example about its use in a RAID, one paragraph each.
     pub advice: Vec<String>,
     /// Experiments that did not run or did not finish, each as `NAME: reason`.
@@ -139,8 +143,8 @@ impl Verdict {
     }
 
     /// Adds a property, whose value is no lower bound, at the end of the verdict's properties. Replaces an earlier
-    /// property of that name. If an experiment looked for the rotation and did not find it, high confidence becomes
-    /// medium.
+    /// property of that name. If an experiment looked for the rotation and did not find it, or if there are
+    /// [`Verdict::conditions`], high confidence becomes medium.
     pub fn conclude(
         &mut self,
         name: &'static str,
@@ -156,6 +160,29 @@ impl Verdict {
         let confidence = if lacks_rotation { confidence.min(Confidence::Medium) } else { confidence };
         self.properties.retain(|property| property.name != name);
         self.properties.push(Property { name, value, unit, confidence, at_least: false, because, evidence });
+        if !self.conditions.is_empty() {
+            self.doubt(name);
+        }
+    }
+
+    /// Adds a condition, and lowers the high confidence of all present and later properties to medium.
+    pub(crate) fn add_condition(&mut self, condition: String) {
+        if self.conditions.contains(&condition) {
+            return;
+        }
+        self.conditions.push(condition);
+        for name in self.properties.iter().map(|property| property.name).collect::<Vec<_>>() {
+            self.doubt(name);
+        }
+    }
+
+    /// Lowers the confidence in the property called `name` from high to medium, and gives the conditions as the reason.
+    fn doubt(&mut self, name: &str) {
+        let found = self.properties.iter_mut().find(|property| property.name == name);
+        if let Some(property) = found.filter(|property| property.confidence == Confidence::High) {
+            property.confidence = Confidence::Medium;
+            property.because += &format!("; but {}", self.conditions.join(", and "));
+        }
     }
 
     /// Adds a property at the end of the verdict's properties, with high confidence, or with medium confidence if an
@@ -171,6 +198,13 @@ impl Verdict {
         evidence: &[&'static str],
     ) {
         self.conclude(name, value, unit, Confidence::High, because, evidence);
-        self.properties.last_mut().expect("it was added").at_least = at_least;
+        self.set_bound(name, at_least);
+    }
+
+    /// Records whether the value of the property called `name` is only a lower bound.
+    pub(crate) fn set_bound(&mut self, name: &str, at_least: bool) {
+        if let Some(property) = self.properties.iter_mut().find(|property| property.name == name) {
+            property.at_least = at_least;
+        }
     }
 }

@@ -6,7 +6,8 @@
 //!    [`OPERATION_BYTES_MAX`] bytes.
 //! 3. On a target in real time, a pause ends within [`SLICE_NS`] after the user's interrupt or the end of the budget.
 
-use crate::target::{About, Done, HeadPath, Next, OPERATION_BYTES_MAX, Operation, Target, TargetError};
+use crate::pauses::{Pauses, pauses};
+use crate::target::{About, Direction, Done, HeadPath, Next, OPERATION_BYTES_MAX, Operation, Target, TargetError};
 
 /// Progress of a probe, for its progress function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +24,8 @@ pub struct ProbeState<'a> {
 const SLICE_NS: u64 = 100_000_000;
 /// Number of operations between two progress reports in virtual time, where an operation takes next to no real time.
 const TOLD_EVERY: u64 = 256;
+/// Largest read whose latency is kept, bytes: its transfer takes a small part of a rotation.
+const SMALL_BYTES: u64 = 64 << 10;
 
 /// A target with progress reports and a time budget.
 pub(crate) struct Watched<'a> {
@@ -34,6 +37,9 @@ pub(crate) struct Watched<'a> {
     pub test: &'static str,
     operations: u64,
     ending: Option<TargetError>,
+    /// Latencies of the small reads, one at a time, before the first write, nanoseconds.
+    reads_ns: Vec<u64>,
+    has_written: bool,
 }
 
 impl<'a> Watched<'a> {
@@ -44,7 +50,22 @@ impl<'a> Watched<'a> {
         budget_ns: u64,
     ) -> Watched<'a> {
         let begun_ns = target.now_ns();
-        Watched { target, progress, begun_ns, budget_ns, test: "", operations: 0, ending: None }
+        Watched {
+            target,
+            progress,
+            begun_ns,
+            budget_ns,
+            test: "",
+            operations: 0,
+            ending: None,
+            reads_ns: Vec::new(),
+            has_written: false,
+        }
+    }
+
+    /// Returns the pauses before the first write, if there were any.
+    pub(crate) fn pauses(&self) -> Option<Pauses> {
+        pauses(&self.reads_ns)
     }
 
     /// Returns the time since the probe began, nanoseconds on the target's clock.
@@ -103,6 +124,8 @@ impl Target for Watched<'_> {
         let ending = std::cell::RefCell::new(None);
         let (size, sector) = (self.target.size_bytes(), u64::from(self.target.sector_bytes()));
         let progress = &mut self.progress;
+        let has_written = std::cell::Cell::new(self.has_written);
+        let reads_ns = &mut self.reads_ns;
         let outcome = self.target.perform(
             depth,
             &mut || {
@@ -111,10 +134,14 @@ impl Target for Watched<'_> {
                     refused = Some(operation);
                     return None;
                 }
+                has_written.set(has_written.get() || operation.direction == Direction::Write);
                 Some(operation)
             },
             &mut |timed| {
                 operations += 1;
+                if !has_written.get() && depth <= 1 && timed.operation.bytes <= SMALL_BYTES {
+                    reads_ns.push(timed.latency_ns());
+                }
                 let goes_on = done(timed);
                 let spent_ns = timed.end_ns.saturating_sub(begun_ns);
                 if spent_ns > budget_ns {
@@ -126,6 +153,7 @@ impl Target for Watched<'_> {
             },
         );
         self.operations = operations;
+        self.has_written = has_written.get();
         self.ending = ending.into_inner();
         outcome?;
         if let Some(Operation { offset, bytes, .. }) = refused {

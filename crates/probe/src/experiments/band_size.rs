@@ -55,8 +55,6 @@ const NEXT_REGION: u64 = 1 << 30;
 const GAPS: [usize; 2] = [2, 5];
 /// Number of bands that must be seen whole before one is measured.
 const BANDS: usize = 3;
-/// A write waits for cleaning if it takes this many rotations: as long as reading and writing a few tracks.
-const STALL_ROTATIONS: f64 = 14.0;
 /// Most bytes written in one place until a write waits, and the number of stalls after which the data cached before is
 /// gone.
 const FILL_BYTES_MAX: u64 = 8 << 30;
@@ -525,7 +523,7 @@ impl Filler {
     /// Writes until a write waits for cleaning; returns whether one did before the writes clearly exceeded the size of
     /// the cache.
     fn fill_until_stall(&mut self, bench: &mut Bench<'_>) -> Result<bool, TargetError> {
-        let limit = STALL_ROTATIONS * bench.rotation_ns();
+        let limit = bench.stall_ns();
         let most = bench.verdict.number("cache_bytes").map_or(FILL_BYTES_MAX, |bytes| (bytes * 1.2) as u64 + 64 * MIB);
         let (mut left, mut stalled, mut usual) = (most / FILLER_BYTES, false, Vec::new());
         let mut next = || {

@@ -54,6 +54,11 @@ fn yields_to(verdict: &Verdict) -> Option<&'static str> {
 const LARGE_BYTES: u64 = 64 * BLOCK_BYTES;
 /// Relative difference below which two counts have the same limit.
 const ALIKE: f64 = 0.04;
+/// Time of a write, in rotations, above which it is a packet of its own: it holds records beside the data.
+const PACKED_ROTATIONS: f64 = 1.3;
+/// Numbers of writes that are answered together if they are a packet: not more than are in flight. Without packets, all
+/// writes to a track may be answered one shortly after the other, or two before and after a late one.
+const PACKET_WRITES: std::ops::RangeInclusive<usize> = 4..=DEPTH;
 /// Most bands that must be cleaned after a region was written.
 const BANDS: u64 = 400;
 
@@ -159,7 +164,14 @@ fn conclude_by_blocks(bench: &mut Bench<'_>, small: Filled) -> Result<(), Target
     bench.verdict.conclude("cache_writes_4k_depth_1", Value::Number(count), "writes", sure, because.clone(), &[SMALL]);
     conclude_parts(bench, &small);
     let bytes = Value::Number(count * BLOCK_BYTES as f64);
-    bench.verdict.conclude("cache_bytes", bytes, "B", sure, because, &[SMALL]);
+    let rotations = bench.verdict.number("write_latency").unwrap_or(0.0) * 1e6 / bench.rotation_ns();
+    if rotations > PACKED_ROTATIONS {
+        // Packets of larger writes, or of several, hold more.
+        bench.verdict.conclude("cache_bytes", bytes, "B", Confidence::Medium, because, &[SMALL]);
+        bench.verdict.set_bound("cache_bytes", true);
+    } else {
+        bench.verdict.conclude("cache_bytes", bytes, "B", sure, because, &[SMALL]);
+    }
     // After the test, the full cache has been cleaned and is empty, or cleans itself; a drive that cleans when idle is
     // given the time.
     bench.drain(BANDS)
@@ -212,14 +224,43 @@ fn comb(long: &[(usize, u64)]) -> Option<(usize, u64)> {
     (gap.share > 0.6).then_some((gap.center as usize, kind.center))
 }
 
+/// Concludes lower bounds if every write is a packet of its own at any depth, because the drive receives one write at a
+/// time. The largest packets, which fill the map and the payload, never occur then.
+fn conclude_lower_bounds(bench: &mut Bench<'_>, singly: Option<f64>, deeply: Option<f64>, largely: Option<f64>) {
+    let because = "writes at depth are served one at a time, each in a packet of its own";
+    let sure = Confidence::Medium;
+    if let Some(count) = singly {
+        let value = Value::Number(count);
+        let told = "then writes waited for cleaning".to_string();
+        bench.verdict.conclude("cache_writes_4k_depth_1", value, "writes", Confidence::High, told, &[SMALL]);
+        let value = Value::CannotTell;
+        bench.verdict.conclude("cache_raw_bytes", value, "B", Confidence::Low, because.into(), &[SMALL, DEEP]);
+    }
+    if let Some(count) = deeply {
+        let value = Value::Number(count);
+        bench.verdict.conclude("map_entries", value, "entries", sure, because.into(), &[DEEP]);
+        bench.verdict.set_bound("map_entries", true);
+    }
+    if let Some(count) = largely {
+        let value = Value::Number(count * LARGE_BYTES as f64);
+        bench.verdict.conclude("cache_bytes", value, "B", sure, because.into(), &[LARGE]);
+        bench.verdict.set_bound("cache_bytes", true);
+    }
+}
+
 fn conclude(bench: &mut Bench<'_>, small: &Filled, deep: &Filled, large: &Filled, track: Option<f64>) {
     let singly = count_of(bench, "cache_writes_4k_depth_1", "writes", small, SMALL);
     let deeply = count_of(bench, "map_entries", "entries", deep, DEEP);
     let largely = count_of(bench, "cache_bytes", "B", large, LARGE);
     let rotation_ms = bench.rotation_ns() / 1e6;
     let latency_ms = bench.verdict.number("write_latency").unwrap_or(rotation_ms);
-    // A packet of more than a rotation holds records beside the data.
-    let is_packed = latency_ms > 1.3 * rotation_ms;
+    // A packet of more than a rotation holds records beside the data; a shorter one shows in writes that are answered
+    // together.
+    let is_packed = latency_ms > PACKED_ROTATIONS * rotation_ms || PACKET_WRITES.contains(&deep.at_once);
+    if is_packed && deep.at_once <= 1 {
+        conclude_lower_bounds(bench, singly, deeply, largely);
+        return;
+    }
     let same =
         |one: Option<f64>, other: Option<f64>| one.zip(other).is_some_and(|(one, other)| is_near(one, other, ALIKE));
     let by_bytes = |count: Option<f64>, bytes: u64| count.map(|count| count * bytes as f64);
@@ -245,7 +286,10 @@ fn conclude(bench: &mut Bench<'_>, small: &Filled, deep: &Filled, large: &Filled
             let because =
                 format!("{} groups of writes, each of {tracks} tracks of {}", words::count(count), words::size(track));
             let value = Value::Number(count * tracks * track);
-            bench.verdict.conclude_bound("cache_raw_bytes", value, "B", small_is_map, because, &[SMALL]);
+            // The length of a track follows from small differences between times.
+            let sure = if bench.repeats > 1 { Confidence::Medium } else { Confidence::High };
+            bench.verdict.conclude("cache_raw_bytes", value, "B", sure, because, &[SMALL]);
+            bench.verdict.set_bound("cache_raw_bytes", small_is_map);
         }
     }
     if let Some(count) = deeply {

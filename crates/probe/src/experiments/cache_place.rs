@@ -66,8 +66,7 @@ const COPIES: [usize; 3] = [40, 20, 10];
 const COPIES_PASSES: usize = 120;
 const COPY_BYTES: u64 = 12 * BLOCK_BYTES;
 
-/// A write waited for cleaning if no answer came for this many rotations, and for this many times as long as usual.
-const STALL_ROTATIONS: f64 = 14.0;
+/// A write waited for cleaning if no answer came for as long as a stall, and for this many times as long as usual.
 const STALL_TIMES: u64 = 3;
 /// Most attempts to write all blocks without a write that waits for cleaning.
 const WRITES_MAX: usize = 4;
@@ -85,7 +84,7 @@ fn put_into_cache(bench: &mut Bench<'_>, offsets: &[u64], bytes: u64) -> Result<
         let mut ends: Vec<u64> = timed.iter().map(|timed| timed.end_ns).collect();
         ends.sort_unstable();
         let gaps: Vec<u64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let limit = ((STALL_ROTATIONS * bench.rotation_ns()) as u64).max(STALL_TIMES * median(&gaps));
+        let limit = (bench.stall_ns() as u64).max(STALL_TIMES * median(&gaps));
         if gaps.iter().all(|&gap| gap < limit) {
             return Ok(true);
         }

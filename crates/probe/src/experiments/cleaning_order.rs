@@ -111,7 +111,12 @@ fn conclude_order(bench: &mut Bench<'_>, marks: &Marks, shows: &[bool], moved: O
         return;
     };
     let written: Vec<usize> = (0..BANDS).filter(|&index| shows[index]).collect();
-    let cleaned = written.iter().filter(|&&index| moved[index]).count().max(1);
+    let cleaned = written.iter().filter(|&&index| moved[index]).count();
+    if cleaned == 0 {
+        let because = "no block lies at another angle in the cache than before".to_string();
+        bench.verdict.conclude("cleaning_order", Value::CannotTell, "", Confidence::Low, because, &[SERIES]);
+        return;
+    }
     let share_of =
         |order: &[usize]| order[..cleaned].iter().filter(|&&index| moved[index]).count() as f64 / cleaned as f64;
     let mut by_address = written.clone();

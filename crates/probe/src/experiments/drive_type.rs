@@ -15,10 +15,10 @@ use super::experiment::Experiment;
 use super::interlaced::{self, SEVERAL_ROTATIONS};
 use super::lost::{HOST_MANAGED, NARROW, WIDE, read_after_writing, take_back_if_lost};
 use crate::bench::{Bench, MIB};
-use crate::marks::{Marks, by_chance, is_elsewhere, is_same};
+use crate::marks::{Marks, by_chance, is_elsewhere, is_same, share_seen};
 use crate::statistics::{Mode, median, mode, quantile};
 use crate::target::{Operation, TargetError, latencies};
-use crate::verdict::{Confidence, Value};
+use crate::verdict::{Confidence, Value, Verdict};
 use crate::words::turns;
 
 /// The experiment's entry in the registry.
@@ -79,10 +79,19 @@ impl Look {
         self.moved.iter().filter(|moved| **moved).count() as f64 / self.moved.len() as f64
     }
 
+    fn share_stayed(&self) -> f64 {
+        self.stayed.iter().filter(|stayed| **stayed).count() as f64 / self.stayed.len() as f64
+    }
+
+    /// Returns whether so many blocks moved as if all had.
+    fn have_most_moved(&self, bench: &Bench<'_>) -> bool {
+        let most = if bench.repeats > 1 { MOST * share_seen(bench) } else { MOST };
+        self.share_moved() >= most
+    }
+
     /// Returns whether some blocks moved and others stayed, more than the variation of times explains.
     fn is_mixed(&self, bench: &Bench<'_>) -> bool {
-        let stayed = self.stayed.iter().filter(|stayed| **stayed).count() as f64 / self.stayed.len() as f64;
-        self.share_moved() >= MIXED && stayed >= MIXED + 2.0 * by_chance(bench)
+        self.share_moved() >= MIXED && self.share_stayed() >= MIXED + 2.0 * by_chance(bench)
     }
 }
 
@@ -143,14 +152,14 @@ fn look(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     if found.share >= FIXED_SHARE {
         return conclude_fixed(bench, found, &narrow);
     }
-    if wide.share_moved() >= MOST {
+    if wide.have_most_moved(bench) {
         return conclude_moved(bench, &wide);
     }
     let offsets = bench.scattered(0, gib, MORE_WRITES);
     let timed = bench.write_blocks(1, &offsets)?;
     bench.keep(WIDE, &timed);
     let latencies: Vec<u64> = timed[1..].iter().map(|timed| timed.latency_ns()).collect();
-    conclude_varying(bench, &latencies);
+    conclude_varying(bench, &latencies, wide.share_stayed());
     match bench.verdict.word("type") {
         Some("conventional") => take_back_if_destroyed(bench, offsets)?,
         _ => return interlaced::conclude_rewriting(bench),
@@ -172,12 +181,12 @@ fn take_back_if_full(bench: &mut Bench<'_>, gib: u64) -> Result<(), TargetError>
     if full.is_mixed(bench) {
         return interlaced::conclude_buffered(bench);
     }
-    if full.share_moved() >= MOST {
+    if full.have_most_moved(bench) {
         return conclude_moved(bench, &full);
     }
     let longest = quantile(&full.latencies, 0.95) as f64;
     if longest > SEVERAL_ROTATIONS * bench.rotation_ns() {
-        conclude_varying(bench, &full.latencies);
+        conclude_varying(bench, &full.latencies, full.share_stayed());
         return interlaced::conclude_rewriting(bench);
     }
     Ok(())
@@ -221,10 +230,17 @@ fn take_back_if_destroyed(bench: &mut Bench<'_>, mut written: Vec<u64>) -> Resul
     take_back_if_lost(bench, &written)
 }
 
-/// Returns the range of relative width 0.1 that holds most latencies. If most answers wait for no platter, the range is
+/// Relative width of the range in which latencies count as fixed.
+const FIXED_WIDTH: f64 = 0.1;
+/// Share of the spread of single measurements that the tolerance is.
+const TOLERANCE_OF_SPREAD: f64 = 0.7;
+
+/// Returns the range of relative width 0.1 that holds most latencies; if measurements vary more, it is as wide as they
+/// vary. If most answers wait for no platter, the range is
 /// a tenth of a rotation around the median: the latency of their transport varies by that much.
 fn fixed(bench: &Bench<'_>, latencies: &[u64]) -> Mode {
-    let found = mode(latencies, 0.1);
+    let varies = if bench.repeats > 1 { bench.tolerance / TOLERANCE_OF_SPREAD } else { 0.0 };
+    let found = mode(latencies, FIXED_WIDTH.max(varies));
     let (near, rotation) = (median(latencies), bench.rotation_ns());
     if found.share >= FIXED_SHARE || near as f64 > FAST * rotation {
         return found;
@@ -247,7 +263,7 @@ fn conclude_fixed(bench: &mut Bench<'_>, fixed: Mode, look: &Look) -> Result<(),
     let is_kept = is_fast && keeps_what_is_written(bench, &look.offsets)?;
     let medium = if is_kept { "flash" } else { "disk" };
     // A log on the disk may be written at the rate of the platter; then its blocks lie elsewhere.
-    if is_fast && !is_kept && look.share_moved() < MOST {
+    if is_fast && !is_kept && !look.have_most_moved(bench) {
         let because = format!(
             "writes take {latency_ms:.2} ms, and are not read as fast {} s later: a volatile cache took them; switch it off",
             PAUSE_NS / 1_000_000_000
@@ -270,6 +286,26 @@ fn conclude_fixed(bench: &mut Bench<'_>, fixed: Mode, look: &Look) -> Result<(),
     }
 }
 
+/// Lowers the confidence in a shingled drive with a flash cache unless the size of the cache confirms it, and either the
+/// size of a band or the mapping. A drive with another cache, volatile or not, answers writes and reads as fast.
+pub(crate) fn doubt_flash(verdict: &mut Verdict) {
+    let is_sure = |name: &&str| {
+        verdict
+            .property(name)
+            .is_some_and(|property| property.confidence == Confidence::High && property.value != Value::CannotTell)
+    };
+    let is_cleaned = ["band_bytes_od", "band_bytes_md", "band_bytes_id", "mapping"].iter().any(is_sure);
+    if verdict.word("cache_medium") != Some("flash") || is_sure(&"cache_bytes") && is_cleaned {
+        return;
+    }
+    for property in &mut verdict.properties {
+        if ["type", "write_latency"].contains(&property.name) && property.confidence == Confidence::High {
+            property.confidence = Confidence::Medium;
+            property.because += "; a cache in front of any drive might answer as fast, and no bands were seen";
+        }
+    }
+}
+
 /// Returns whether blocks, some seconds after they were written, are still read in less than a quarter of a rotation: a
 /// flash cache holds them.
 fn keeps_what_is_written(bench: &mut Bench<'_>, offsets: &[u64]) -> Result<bool, TargetError> {
@@ -280,8 +316,9 @@ fn keeps_what_is_written(bench: &mut Bench<'_>, offsets: &[u64]) -> Result<bool,
     Ok((median(&latencies) as f64) < bench.rotation_ns() / 4.0)
 }
 
-/// Concludes the type if no latency is fixed: conventional, if the latencies are spread over a rotation.
-fn conclude_varying(bench: &mut Bench<'_>, wide: &[u64]) {
+/// Concludes the type if no latency is fixed: conventional, if the latencies are spread over a rotation, and the share
+/// `stayed` of the blocks, most of them, lie where they lay before they were written.
+fn conclude_varying(bench: &mut Bench<'_>, wide: &[u64], stayed: f64) {
     let spread = quantile(wide, 0.9).saturating_sub(quantile(wide, 0.1)) as f64 / 1e6;
     let longest = quantile(wide, 0.95) as f64 / 1e6;
     let (value, confidence, because) = match bench.verdict.number("rotation") {
@@ -292,6 +329,14 @@ fn conclude_varying(bench: &mut Bench<'_>, wide: &[u64]) {
             Confidence::Low,
             format!(
                 "writes take up to {longest:.1} ms, several turns of the platter: each rewrites more than was asked"
+            ),
+        ),
+        Some(_) if stayed < MOST => (
+            Value::CannotTell,
+            Confidence::Low,
+            format!(
+                "no latency is fixed, and only {:.0} % of the blocks are read where they were before",
+                stayed * 100.0
             ),
         ),
         Some(rotation) if (0.6..1.3).contains(&(spread / rotation)) => (

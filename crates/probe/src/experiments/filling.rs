@@ -24,8 +24,8 @@ pub(super) struct Filled {
     /// Latencies of the first 65,536 writes to complete, in nanoseconds, in the order of completion. Fewer if the run
     /// ended before.
     pub latencies: Vec<u64>,
-    /// Median size of a packet, in writes: a packet is a run of writes whose answers follow each other by less than
-    /// half a rotation. Of the first 65,536 writes only.
+    /// Median size of a packet, in writes: a packet is a run of writes whose answers follow each other by less than an
+    /// eighth of a rotation. Of the first 65,536 writes only.
     pub at_once: usize,
     /// Estimated number of parts of the cache. A part is a set or a log that is cleaned by itself; a write that finds
     /// its part full stalls. So the estimate is the number of stalls near write number `count`. 0 if the cache was not
@@ -102,7 +102,7 @@ pub(super) fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usi
     let mut places = Places::new(bench, spread, bytes.min(MIB));
     let mut random = bench.random.clone();
     let rotation = bench.rotation_ns();
-    let mut watch = Watch::new(rotation);
+    let mut watch = Watch::new(rotation, bench.stall_ns());
     let mut filled = Filled::default();
     let mut ends = Vec::new();
     let mut next = || Some(Operation::write(places.next(&mut random), bytes));
@@ -134,10 +134,10 @@ pub(super) fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usi
     Ok(filled)
 }
 
-/// Returns the median number of writes that are answered together: packets are more than half a rotation apart.
+/// Returns the median number of writes that are answered together: packets are half a rotation or more apart.
 fn at_once(ends: &mut [u64], rotation: f64) -> usize {
     ends.sort_unstable();
-    let together = ends.chunk_by(|one, next| ((next - one) as f64) < rotation / 2.0);
+    let together = ends.chunk_by(|one, next| ((next - one) as f64) < rotation / 8.0);
     let sizes: Vec<u64> = together.map(|chunk| chunk.len() as u64).collect();
     crate::statistics::median(&sizes) as usize
 }

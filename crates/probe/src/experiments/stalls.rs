@@ -6,8 +6,7 @@
 
 use crate::statistics::is_near;
 
-/// A stall: no answer for this many rotations, and for this many times as long as usual.
-const STALL_ROTATIONS: f64 = 14.0;
+/// A stall: no answer for a time that no pause takes, and for this many times as long as usual.
 const STALL_TIMES: f64 = 3.0;
 /// Factor in duration from which a stall is of another kind than the earlier ones.
 const KIND: f64 = 1.5;
@@ -69,10 +68,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(rotation: f64) -> Watch {
+    /// Returns a watch for stalls of at least `stall_ns`, on a drive with this rotation, nanoseconds.
+    pub(super) fn new(rotation: f64, stall_ns: f64) -> Watch {
         Watch {
-            limit: (STALL_ROTATIONS * rotation) as u64,
-            certain: (CLEANING_ROTATIONS * rotation) as u64,
+            limit: stall_ns as u64,
+            certain: (CLEANING_ROTATIONS * rotation).max(stall_ns) as u64,
             count: 0,
             last_end: 0,
             gaps: Vec::new(),
@@ -247,7 +247,7 @@ mod tests {
     /// soon.
     #[test]
     fn logs_that_are_full_in_waves_take_what_lies_between_rounds() {
-        let mut watch = Watch::new(10.0);
+        let mut watch = Watch::new(10.0, 140.0);
         let wave = |from: u64| (0..5).map(move |log| (from + 100 * log, 1_000));
         watch.stalls =
             [83_000, 87_400, 91_800, 166_000, 170_400, 174_800, 179_200].into_iter().flat_map(wave).collect();
@@ -262,7 +262,7 @@ mod tests {
     /// Checks that logs that free a band at a time are full at their first wave, however many waves follow.
     #[test]
     fn the_first_of_many_even_waves_is_when_logs_were_full() {
-        let mut watch = Watch::new(10.0);
+        let mut watch = Watch::new(10.0, 140.0);
         watch.stalls =
             (0..24).flat_map(|wave| (0..5).map(move |log| (42_077 + 1_310 * wave + 4 * log, 10_000))).collect();
         watch.count = 73_600;
@@ -273,7 +273,7 @@ mod tests {
     /// sets are full late, and not all have been.
     #[test]
     fn the_first_of_many_sets_is_not_the_cache() {
-        let mut watch = Watch::new(10.0);
+        let mut watch = Watch::new(10.0, 140.0);
         let at = 218_849;
         watch.stalls = vec![(at, 15_700)];
         watch.count = at + at / 4;
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn what_many_sets_take_is_known_when_each_was_full() {
         for (regions, held) in [(12, &[][..]), (25, &[20, 5, 10])] {
-            let mut watch = Watch::new(10.0);
+            let mut watch = Watch::new(10.0, 140.0);
             let all = stalls_of_sets(600, 256, 600 * regions + 300, 450_000, held);
             let (at, last) = (all[0].0, all[599].0);
             assert!(at > SMALL_WRITES, "{at}");
@@ -337,7 +337,7 @@ mod tests {
     /// after the first.
     #[test]
     fn sets_full_one_by_one_are_watched_until_all_are() {
-        let mut watch = Watch::new(10.0);
+        let mut watch = Watch::new(10.0, 140.0);
         let all = stalls_of_sets(600, 256, 600 * 25 + 300, 450_000, &[20, 5, 10]);
         let at = all[0].0;
         let is_enough = |&count: &u64| {
@@ -354,7 +354,7 @@ mod tests {
     /// Checks that sets that were full twice give no round.
     #[test]
     fn a_set_that_was_full_twice_is_none_of_a_round() {
-        let (mut watch, at) = (Watch::new(10.0), 200_000);
+        let (mut watch, at) = (Watch::new(10.0, 140.0), 200_000);
         watch.stalls = (0..40).map(|set| (at + 300 * set, 15_700)).collect();
         watch.count = 2 * at;
         assert_eq!(watch.round(at).expect("each was full once").sets, 40);
@@ -375,7 +375,7 @@ mod tests {
             for full in [alike.collect::<Vec<u64>>(), unequal.collect()] {
                 let mut all: Vec<u64> = full.iter().flat_map(|&full| waves(full, bands)).collect();
                 all.sort_unstable();
-                let (mut watch, at) = (Watch::new(10.0), all[0]);
+                let (mut watch, at) = (Watch::new(10.0, 140.0), all[0]);
                 for count in (at + 1..2 * at).step_by(1_000) {
                     watch.count = count;
                     watch.stalls = all.iter().filter(|&&index| index < count).map(|&index| (index, 15_700)).collect();
@@ -390,7 +390,7 @@ mod tests {
     /// of the writes.
     #[test]
     fn sets_of_many_sizes_are_no_round() {
-        let mut watch = Watch::new(10.0);
+        let mut watch = Watch::new(10.0, 140.0);
         let at = 200_000;
         watch.stalls = (0..200).map(|set| (at + at * set * 7 / 2_000, 15_700)).collect();
         watch.count = 2 * at;
@@ -403,7 +403,7 @@ mod tests {
     /// differ. The stalls are of 34 sets of 656 blocks, or 22,304 writes, some of which held data.
     #[test]
     fn stalls_that_may_be_of_sets_or_of_logs_are_a_guess() {
-        let mut watch = Watch::new(10.0);
+        let mut watch = Watch::new(10.0, 140.0);
         let sets = [
             17_899, 18_427, 18_582, 18_618, 18_692, 18_727, 18_977, 19_253, 19_517, 19_603, 20_510, 20_583, 21_040,
             21_225, 21_699, 21_719, 22_168, 22_216, 22_972, 23_348, 23_567, 23_660, 24_398, 24_576, 24_603, 24_786,
@@ -433,7 +433,7 @@ mod tests {
     }
 
     fn full_at(latencies: impl Iterator<Item = u64>) -> Option<u64> {
-        let mut watch = Watch::new(10.0);
+        let mut watch = Watch::new(10.0, 140.0);
         let (mut latencies, mut now) = (latencies, 0);
         latencies.find_map(|latency| {
             now += latency;

@@ -1,6 +1,7 @@
 //! Tests of the probe on emulated drives whose properties are known.
 
 mod categories;
+mod conditions;
 mod emitted;
 mod host_managed;
 mod layers;

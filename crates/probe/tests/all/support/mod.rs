@@ -5,6 +5,7 @@
 //! 1. A limit that a test checks is either reached by a good margin, or marked as beyond reach.
 
 pub(crate) mod noisy;
+pub(crate) mod wrapped;
 
 use std::fmt::Write;
 
@@ -383,11 +384,26 @@ fn band_tracks(dice: &mut Dice, platters: &Platters, size: Size) -> u64 {
     (dice.broadly(14.0, largest) * MIB as f64 / outer).round().max(8.0) as u64
 }
 
+/// Returns the random drive with this seed whose cache is a journal with this many half tracks of out-of-band data in
+/// each packet.
+pub(crate) fn draw_journal(seed: u64, size: Size, out_of_band: u64) -> Drawn {
+    let mut dice = Dice(Xoshiro256StarStar::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    let bytes = dice.broadly(24e9, 190e9);
+    let (text, truth) = journal_with(&mut dice, bytes, size, Some(out_of_band));
+    Drawn { seed, text, truth }
+}
+
 fn journal(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
+    journal_with(dice, bytes, size, None)
+}
+
+/// Draws a drive with a journal; `out_of_band` half tracks of each packet are out-of-band data, or a random number.
+fn journal_with(dice: &mut Dice, bytes: f64, size: Size, out_of_band: Option<u64>) -> (String, Truth) {
     let mut platters = Platters::draw(dice, bytes, true);
     // In a horizontal layout, the middle diameter lies at an arbitrary point of a stroke.
     let place = if platters.horizontal { dice.one_of(&["od", "id"]) } else { dice.one_of(&["od", "md", "id"]) };
-    let out_of_band = dice.whole(2, 6);
+    let drawn = dice.whole(2, 6);
+    let out_of_band = out_of_band.unwrap_or(drawn);
     let packets_wanted = match size {
         Size::Tiny => dice.broadly(90.0, 300.0),
         Size::Small | Size::Fine => dice.broadly(90.0, 1100.0),
