@@ -52,8 +52,11 @@ fn masthead(verdict: &Verdict) -> String {
         "<header><p class=\"kind\">imbrex probe</p><h1>{}</h1><p class=\"facts\">{}</p><p class=\"verdict\">{}</p>",
         escape(&verdict.target),
         facts.join(" · "),
-        headline(verdict)
+        escape(&headline(verdict))
     );
+    for condition in &verdict.conditions {
+        let _ = write!(html, "<p class=\"facts\">No answer has high confidence: {}</p>", escape(condition));
+    }
     if !verdict.advice.is_empty() {
         html += "<ul class=\"advice\">";
         for advice in &verdict.advice {
@@ -365,6 +368,19 @@ mod tests {
         assert_eq!(page.matches(" id=\"head-0\" ").count(), 1);
         assert!(page.contains("This drive is shingled (SMR)."));
         assert!(page.contains("<a href=\"#series-1\">2</a></td>"), "a series that is not there has no link");
+    }
+
+    #[test]
+    fn a_condition_is_named_and_the_headline_says_how_sure_it_is() {
+        let conditions = vec!["the clock advances in steps of 1.00 ms".to_string()];
+        let mut verdict = Verdict { conditions, ..Verdict::default() };
+        verdict.conclude("type", Value::Word("shingled"), "", Confidence::High, "it moved".into(), &[]);
+        let page = html(&verdict, &[]);
+        assert!(page.contains("This drive is probably shingled (SMR)."));
+        assert!(page.contains("No answer has high confidence: the clock advances in steps of 1.00 ms"));
+        let mut guess = Verdict::default();
+        guess.conclude("type", Value::Word("conventional"), "", Confidence::Low, "it seems so".into(), &[]);
+        assert_eq!(headline(&guess), "This drive may be conventional (CMR): nothing shows that its tracks overlap.");
     }
 
     #[test]

@@ -29,7 +29,10 @@ pub(super) fn print(verdict: &Verdict) -> Result<(), Failure> {
     if !verdict.properties.is_empty() {
         output::line(&table.to_string());
     }
-    output::line(headline(verdict));
+    output::line(&headline(verdict));
+    for condition in &verdict.conditions {
+        output::line(&format!("  no answer has high confidence: {condition}"));
+    }
     for advice in &verdict.advice {
         output::line(&format!("  {advice}"));
     }
@@ -42,14 +45,20 @@ pub(super) fn print(verdict: &Verdict) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the verdict as a sentence.
-pub(super) fn headline(verdict: &Verdict) -> &'static str {
-    match verdict.word("type") {
-        Some("shingled") => "This drive is shingled (SMR).",
-        Some("interlaced") => "This drive is interlaced (IMR): every other track is overlapped by those beside it.",
-        Some("conventional") => "This drive is conventional (CMR): nothing shows that its tracks overlap.",
-        _ => "Whether this drive is shingled cannot be told from the tests that ran.",
-    }
+/// Returns the verdict as a sentence, which says how sure it is.
+pub(super) fn headline(verdict: &Verdict) -> String {
+    let kind = match verdict.word("type") {
+        Some("shingled") => "shingled (SMR)",
+        Some("interlaced") => "interlaced (IMR): every other track is overlapped by those beside it",
+        Some("conventional") => "conventional (CMR): nothing shows that its tracks overlap",
+        _ => return "Whether this drive is shingled cannot be told from the tests that ran.".into(),
+    };
+    let is = match verdict.property("type").map(|property| property.confidence) {
+        Some(imbrex_probe::Confidence::High) => "is",
+        Some(imbrex_probe::Confidence::Medium) => "is probably",
+        Some(imbrex_probe::Confidence::Low) | None => "may be",
+    };
+    format!("This drive {is} {kind}.")
 }
 
 /// Experiments that measure properties of any disk, whether its tracks overlap or not.

@@ -7,7 +7,8 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 const WORK: &str = "rw=randrw,bs=4k,size=256m,number_ios=1500";
-const DRIVE: &str = "emulated-smr-1:cache_share=1%";
+/// Its write amplification depends on the share of writes to bottom tracks.
+const DRIVE: &str = "imr-1t+imr-rmw";
 /// Quantile 0.975 of Student's t distribution for four degrees of freedom (five seeds).
 const T_OF_FIVE: f64 = 2.776_445;
 
@@ -116,7 +117,9 @@ fn a_sweep_has_the_means_and_their_intervals() {
     let bytes = std::fs::read(swept["table"].as_str().expect("a path")).expect("it is written");
     let (rows, _) = imbrex::sweep::row::read(bytes).expect("it is a table");
     let over = &json(&["simulate", WORK, "-d", DRIVE, "--seeds", "5", "--no-baseline", "--json", "-q"])["drives"][0]["over_seeds"];
-    let [row] = &rows[..] else { panic!("one row: {rows:?}") };
+    let of = |workload: &str| rows.iter().find(|row| row.text("workload") == Some(workload)).expect("it has a row");
+    let (row, traced) = (of(WORK), of(&trace));
+    assert_eq!((row.text("seeds"), traced.text("seeds")), (Some("5"), Some("1")));
     for (column, path) in [("write_amplification", "write_amplification"), ("mean_ns", "latency_ns.all.mean")] {
         let expected = |name: &str| over[path][name].as_f64().expect("a number");
         let mean = row.number(column).expect("a mean");

@@ -14,9 +14,12 @@ use super::super::{Experiment, Report, Table};
 pub(super) const EXPERIMENT: Experiment =
     Experiment { name: "validation/sheets", title: "simulated drives beside their data sheets", run };
 
+/// Sectors of 512 bytes, in which requests are given on every drive.
 const MIB_SECTORS: u64 = 2048;
-/// Requests of 1 MiB at the outer diameter. They are more than a volatile write cache of 256 MiB takes.
-const SEQUENTIAL: u64 = 4_000;
+const BLOCK_SECTORS: u64 = 8;
+/// Requests of 1 MiB at the outer diameter: so many that a volatile write cache of 256 MiB changes the rate by little
+/// more than a percent.
+const SEQUENTIAL: u64 = 20_000;
 /// Places over the whole drive at which the average rate is measured, and requests of 1 MiB at each.
 const PLACES: u64 = 40;
 const AT_EACH: u64 = 100;
@@ -105,7 +108,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         "Profiles that are not in the table (cmr-7200, cmr-5900, cassuto-307g, emulated-smr-1 to 3, imr-1t, imr-20t, \
          hm-zoned, strict-append, caveat-1g, maxline-250g) stand for no drive with a data sheet, or the data sheet was \
          not found. The profile flash-2010 has one latency and one rate for reads and writes and serves one request \
-         after the other; so it is slower than the data sheet in reads and faster in random writes."
+         after the other; so it is slower than the data sheet in random reads and faster in random writes."
             .into(),
     ];
     Ok(Report { method, tables, remarks, ..Report::default() })
@@ -135,34 +138,39 @@ impl Figure {
 /// Returns the figure of the simulated drive: MB/s or requests per second.
 fn measured(name: &str, figure: &Figure) -> Result<f64, Failure> {
     let mut drive = fresh(name)?;
-    let sectors_of = |bytes: u64| u32::try_from(bytes / u64::from(drive.disk.sector_bytes)).expect("at most 1 MiB");
-    let (mib, block) = (sectors_of(MIB_SECTORS * 512), sectors_of(4096));
-    let command =
-        |is_write, lba, sectors| if is_write { Command::write(lba, sectors) } else { Command::read(lba, sectors) };
-    let capacity = drive.layer.capacity().0;
+    let sectors = drive.capacity_bytes() / 512;
     match *figure {
         Sequential { is_write } => {
-            let commands = (0..SEQUENTIAL).map(|index| command(is_write, index * u64::from(mib), mib)).collect();
-            Ok(SEQUENTIAL as f64 * 1048.576e3 / 1e6 / seconds(drive, 1, commands)?)
+            let command = |index| command(is_write, index * MIB_SECTORS, MIB_SECTORS);
+            rate(drive, (0..SEQUENTIAL).map(command).collect())
         }
         Average => {
-            let far = capacity - AT_EACH * u64::from(mib);
-            let place = |place: u64| far / (PLACES - 1) * place / u64::from(block) * u64::from(block);
-            let at = |index: u64| place(index / AT_EACH) + index % AT_EACH * u64::from(mib);
-            let commands = (0..PLACES * AT_EACH).map(|index| command(false, at(index), mib)).collect();
-            Ok((PLACES * AT_EACH) as f64 * 1048.576e3 / 1e6 / seconds(drive, 1, commands)?)
+            let apart = (sectors - AT_EACH * MIB_SECTORS) / (PLACES - 1) / BLOCK_SECTORS * BLOCK_SECTORS;
+            let lba = |index: u64| index / AT_EACH * apart + index % AT_EACH * MIB_SECTORS;
+            rate(drive, (0..PLACES * AT_EACH).map(|index| command(false, lba(index), MIB_SECTORS)).collect())
         }
         Random { is_write, depth } => {
             let host = &mut drive.host;
             (host.write_cache_bytes, host.read_ahead_bytes, host.age_limit_ns) = (0, 0, 0);
             host.queue = host.queue.max(depth);
             let count = RANDOM.max(12 * u64::from(depth));
-            let (places, mut dice) = (capacity / u64::from(block), Dice(7));
-            let commands =
-                (0..count).map(|_| command(is_write, dice.below(places) * u64::from(block), block)).collect();
+            let mut dice = Dice(7);
+            let mut lba = || dice.below(sectors / BLOCK_SECTORS) * BLOCK_SECTORS;
+            let commands = (0..count).map(|_| command(is_write, lba(), BLOCK_SECTORS)).collect();
             Ok(count as f64 / seconds(drive, depth, commands)?)
         }
     }
+}
+
+fn command(is_write: bool, lba: u64, sectors: u64) -> Command {
+    let sectors = u32::try_from(sectors).expect("at most 1 MiB");
+    if is_write { Command::write(lba, sectors) } else { Command::read(lba, sectors) }
+}
+
+/// Returns the rate at which the drive serves commands of 1 MiB one at a time, in MB/s.
+fn rate(drive: Drive, commands: Vec<Command>) -> Result<f64, Failure> {
+    let megabytes = commands.len() as f64 * f64::from(1 << 20) / 1e6;
+    Ok(megabytes / seconds(drive, 1, commands)?)
 }
 
 /// Returns the simulated time in which the drive serves the commands, `depth` at a time, in seconds.

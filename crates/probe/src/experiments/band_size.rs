@@ -144,9 +144,10 @@ fn conclude_mapping(bench: &mut Bench<'_>, returned: &Returned) {
     let (value, sure) = match share {
         _ if returned.cleaned < 8 => (Value::CannotTell, Confidence::Low),
         share if share > 0.8 => (Value::Word("static"), Confidence::High),
-        // Moved blocks lie at their old angle only by chance, which does not explain half of them.
-        share if share > 0.5 => (Value::Word("static"), Confidence::Medium),
+        // A static mapping returns every block. A dynamic one with two places for a band returns half of them.
+        share if share > 0.65 => (Value::Word("static"), Confidence::Medium),
         share if share < 0.45 => (Value::Word("dynamic"), Confidence::High),
+        share if share < 0.55 => (Value::Word("dynamic"), Confidence::Medium),
         _ => (Value::CannotTell, Confidence::Low),
     };
     bench.verdict.conclude("mapping", value, "", sure, because, &evidence);
