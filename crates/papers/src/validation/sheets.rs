@@ -73,9 +73,10 @@ const SHEETS: &[(&str, &str, Figure, f64)] = &[
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut rows = Vec::new();
-    for (done, (name, sheet, figure, stated)) in SHEETS.iter().enumerate() {
-        progress.say(&format!("{name}: figure {} of {}", done + 1, SHEETS.len()));
+    let bar = progress.points("data sheets", SHEETS.len() as u64);
+    for (name, sheet, figure, stated) in SHEETS {
         let ours = measured(name, figure)?;
+        bar.inc(1);
         rows.push(vec![
             (*name).into(),
             (*sheet).into(),
@@ -85,6 +86,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
             format!("{:.2}", ours / stated),
         ]);
     }
+    bar.finish_and_clear();
     let columns = ["profile", "data sheet", "figure and conditions", "data sheet", "simulated", "ratio"];
     let heading = "Data sheets and simulated drives".into();
     let tables = vec![Table { heading, columns: columns.map(String::from).into(), rows }];
@@ -108,7 +110,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         "Profiles that are not in the table (cmr-7200, cmr-5900, cassuto-307g, emulated-smr-1 to 3, imr-1t, imr-20t, \
          hm-zoned, strict-append, caveat-1g, maxline-250g) stand for no drive with a data sheet, or the data sheet was \
          not found. The profile flash-2010 has one latency and one rate for reads and writes and serves one request \
-         after the other; so it is slower than the data sheet in random reads and faster in random writes."
+         after the other; so it is slower than the data sheet in sequential reads and faster in random writes."
             .into(),
     ];
     Ok(Report { method, tables, remarks, ..Report::default() })
