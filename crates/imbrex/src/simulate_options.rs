@@ -86,8 +86,8 @@ const OPTIONS: &[Settable] = &[
         set(&mut asked.workload.trace.skip_malformed, word.parse().ok())
     }),
     ("seed", "a whole number", |asked, word| set(&mut asked.workload.seed, word.parse().ok().map(Some))),
-    ("seeds", "a number of 1 or more", |asked, word| {
-        set(&mut asked.simulation.seeds, word.parse().ok().filter(|&seeds| seeds > 0))
+    ("seeds", "a number from 1 to 1000", |asked, word| {
+        set(&mut asked.simulation.seeds, word.parse().ok().filter(|seeds| (1..=1000).contains(seeds)))
     }),
     ("limit", "a number of requests", |asked, word| set(&mut asked.workload.limit, word.parse().ok().map(Some))),
     ("baseline", "a drive", |asked, word| set(&mut asked.baseline, Some(Baseline::Drive(word.into())))),

@@ -69,7 +69,7 @@ pub(crate) struct SimulateArgs {
     pub check: bool,
 
     /// Run the workload with this many seeds, from --seed on: mean and 95 % interval of each figure.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: u32,
 
     /// Print summary.json instead of the table.
@@ -106,7 +106,7 @@ pub(crate) struct SweepArgs {
     pub out: Option<PathBuf>,
 
     /// Run each point with this many seeds: mean and 95 % interval of each figure. Traces have no seed and run once.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: Option<u32>,
 
     /// Points run at once [default: the number of cores].
