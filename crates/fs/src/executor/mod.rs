@@ -460,4 +460,4 @@ impl<'a, T> BoundedOrdered<'a, T> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

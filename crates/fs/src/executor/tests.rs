@@ -69,7 +69,7 @@ fn a_gate_lets_in_one_at_a_time_in_order_of_arrival_and_skips_who_left() {
 
 /// A source whose blocked state is set by the test, and that makes no events.
 #[derive(Default)]
-struct Blockable(Cell<bool>);
+pub(crate) struct Blockable(pub(crate) Cell<bool>);
 
 impl Source for Blockable {
     fn next_event_ns(&self, _: u64) -> Option<u64> {
