@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use imbrex_layer::registry;
-use imbrex_sim::DriveResult;
 use imbrex_sim::results::Integrity;
+use imbrex_sim::{DriveResult, Estimate};
 
 use crate::human;
 
@@ -80,7 +80,7 @@ pub(crate) fn row(drive: &DriveResult) -> Vec<String> {
     let (reads, writes) = (drive.host.reads, drive.host.writes);
     let time = |count, path, ns, ratio| duration_of(drive, (count, path), ns, ratio);
     let figure = |path, value, shown: fn(f64) -> String| match drive.over_seeds.get(path) {
-        Some(over) => format!("{} ±{}", shown(over.mean), shown(over.half_width_95)),
+        Some(over) => estimate(over, shown),
         None => shown(value),
     };
     vec![
@@ -99,6 +99,14 @@ pub(crate) fn row(drive: &DriveResult) -> Vec<String> {
     ]
 }
 
+/// Returns a mean over seeds, formatted by `shown`, and half of its interval if the figure depends on the seed.
+fn estimate(over: &Estimate, shown: impl Fn(f64) -> String) -> String {
+    if over.is_constant() {
+        return shown(over.mean);
+    }
+    format!("{} ±{}", shown(over.mean), shown(over.half_width_95))
+}
+
 /// Formats a duration given in ns, with its ratio to the baseline's if there is one; with several seeds, formats the
 /// means and the halves of the 95 % intervals. `path` is the latency's path in the results, empty for the duration of
 /// the run. Returns a dash if `count`, the number of requests it was measured over, is 0.
@@ -112,12 +120,12 @@ fn duration_of(drive: &DriveResult, (count, path): (u64, &str), ns: u64, ratio: 
     };
     let whole = |ns: f64| human::duration_ns(ns.round() as u64);
     let time = match drive.over_seeds.get(&of_time) {
-        Some(over) => format!("{} ±{}", whole(over.mean), whole(over.half_width_95)),
+        Some(over) => estimate(over, whole),
         None => human::duration_ns(ns),
     };
     match (ratio, drive.over_seeds.get(&of_ratio)) {
         (None, _) => time,
-        (Some(_), Some(over)) => format!("{time} ({}× ±{})", human::ratio(over.mean), human::ratio(over.half_width_95)),
+        (Some(_), Some(over)) => format!("{time} ({})", estimate(over, |ratio| format!("{}×", human::ratio(ratio)))),
         (Some(ratio), None) => format!("{time} ({}×)", human::ratio(ratio)),
     }
 }

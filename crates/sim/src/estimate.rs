@@ -41,6 +41,11 @@ impl Estimate {
             max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         })
     }
+
+    /// Returns whether the figure had one value in all runs.
+    pub fn is_constant(&self) -> bool {
+        self.min == self.max
+    }
 }
 
 /// Returns the quantile 0.975 of Student's t distribution, within 0.001.

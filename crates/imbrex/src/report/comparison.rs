@@ -129,10 +129,14 @@ const GROUPS: [(&str, &[Measure]); 6] = [
 pub(super) fn table(summary: &Summary) -> String {
     let values: Vec<Value> =
         summary.drives.iter().map(|drive| serde_json::to_value(drive).expect("results are plain values")).collect();
-    let mut html = String::from(
+    let seeds = match summary.seeds.len() {
+        0 | 1 => String::new(),
+        count => format!(" ± is half of the 95 % interval of the mean over {count} seeds."),
+    };
+    let mut html = format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"comparison\"><table class=\"comparison\">\
-         <caption><span>Small ratios compare with the drive’s own baseline, named in the first rows, on the same workload.</span></caption><thead><tr>\
-         <th scope=\"col\">Drive</th>",
+         <caption><span>Small ratios compare with the drive’s own baseline, named in the first rows, on the same \
+         workload.{seeds}</span></caption><thead><tr><th scope=\"col\">Drive</th>",
     );
     for (index, drive) in summary.drives.iter().enumerate() {
         html += &drive_header(index, drive, summary.is_baseline(index));
@@ -253,14 +257,23 @@ fn over_seeds(measure: &Measure, (index, drive): (usize, &DriveResult), over: &E
     };
     let ratio = drive.over_seeds.get(&of_ratio).filter(|_| measure.is_compared && is_compared && of_ratio != path);
     let ratio = ratio.map_or_else(String::new, |ratio| {
-        format!("<small>{} ± {}</small>", Unit::Ratio.label(ratio.mean), Unit::Ratio.label(ratio.half_width_95))
+        format!("<small>{}{}</small>", Unit::Ratio.label(ratio.mean), interval(Unit::Ratio, ratio))
     });
+    let half = interval(measure.unit, over);
+    let half = if half.is_empty() { half } else { format!("<small>{}</small>", half.trim_start()) };
     format!(
-        "<td data-at=\"/drives/{index}/over_seeds/{path}/mean\" data-value=\"{0}\" title=\"{0}\">{1}<small>± {2}</small>{ratio}</td>",
+        "<td data-at=\"/drives/{index}/over_seeds/{path}/mean\" data-value=\"{0}\" title=\"{0}\">{1}{half}{ratio}</td>",
         over.mean,
         measure.unit.label(over.mean),
-        measure.unit.label(over.half_width_95)
     )
+}
+
+/// Returns half of an interval in words, with a space before them; nothing if the figure does not depend on the seed.
+fn interval(unit: Unit, over: &Estimate) -> String {
+    if over.is_constant() {
+        return String::new();
+    }
+    format!(" ± {}", unit.label(over.half_width_95).trim_start_matches('×'))
 }
 
 fn row(measure: &Measure, summary: &Summary, values: &[Value]) -> String {

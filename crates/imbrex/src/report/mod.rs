@@ -161,7 +161,7 @@ fn made(summary: &Summary) -> String {
     let facts = [
         ("Command", format!("<code>{}</code>", escape(&shell(&summary.command)))),
         ("Program", format!("imbrex {}, results {}", escape(&summary.imbrex), escape(&summary.schema))),
-        ("Seed", seeds(summary)),
+        ("Seed", seeds(summary).trim_start_matches("seed ").to_string()),
         ("Workload", format!("{} ({})", escape(&workload.name), escape(&workload.format))),
         ("SHA-256 of the input", format!("<code>{}</code>", escape(&workload.sha256))),
         ("Sectors touched", format!("up to {} (of 512 bytes)", label::count(workload.lba_end as f64))),
