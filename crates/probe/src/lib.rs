@@ -6,7 +6,7 @@
 //! ```
 //!
 //! An experiment reads and writes blocks of a [`Target`] at a queue depth, sleeps, and receives completion times. The
-//! code of an experiment does not depend on the kind of target. Every threshold is derived from the measurements.
+//! code of an experiment does not depend on the kind of target. Thresholds are shares of measured values.
 //! "Cannot tell" is a valid result; a wrong result is a bug.
 
 mod advice;

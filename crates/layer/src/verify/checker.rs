@@ -156,7 +156,7 @@ impl Checker {
     ///
     /// # Errors
     ///
-    /// The first fault that the checker finds, with the number of the plan and, if a step caused it, the step.
+    /// The first fault that the checker finds, with the number of the plan and, if it was found at a step, the step.
     pub fn check(&mut self, plan: &Plan, commands: &[Command], layer: &dyn Layer) -> Result<(), CheckError> {
         self.plans += 1;
         self.begin(commands);

@@ -94,7 +94,7 @@ pub enum Fault {
     Broken(Violation),
 }
 
-/// The error of the checker: a fault, with the plan and the step that caused it.
+/// The error of the checker: a fault, with the plan and the step at which it was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CheckError {
     /// Number of the plan among those that the checker was given, counted from 1.
