@@ -52,8 +52,8 @@ pub const INFO: LayerInfo = LayerInfo {
     parameters: &joined::<1, 11, 12>([BLOCK_SIZE], of_moves(HOT_BLOCKS)),
     records: &[record::Record::INFO, track_map::Record::INFO],
     toys: &[
-        "block_size=1536,interval=12,background_every=3,payback=0,hotness=reset",
-        "block_size=2k,interval=7,background_every=1,backup_regions=1,hot_tracks=4,hotness=reset,payback=0",
+        "block_size=1536,interval=12,background_every=3,payback=0,hotness=reset,watch=0",
+        "block_size=2k,interval=7,background_every=1,backup_regions=1,hot_tracks=4,hotness=reset,payback=0,watch=0",
     ],
     build,
 };
@@ -98,7 +98,7 @@ mod tests {
 
     use crate::layers::interlaced::testing::{assert_plan, disk, idle_phases, layer, plan, write_each};
 
-    const TOY: &str = "backup_regions=1,interval=8,block_size=20k,payback=0,hotness=reset";
+    const TOY: &str = "backup_regions=1,interval=8,block_size=20k,payback=0,hotness=reset,watch=0";
 
     #[test]
     fn a_hot_block_changes_places_with_a_cold_one() {

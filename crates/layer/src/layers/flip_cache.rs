@@ -51,8 +51,8 @@ pub const INFO: LayerInfo = LayerInfo {
     parameters: &OF_CACHED_MOVES,
     records: &[record::Record::INFO, track_flip::Record::INFO, track_cache::RECORDS_AFTER_FLIPS],
     toys: &[
-        "cache_tracks=2,cache_header=512,interval=12,background_every=3,hotness=reset,payback=0",
-        "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1,hot_tracks=4,payback=0,hotness=reset",
+        "cache_tracks=2,cache_header=512,interval=12,background_every=3,hotness=reset,payback=0,watch=0,cache_position=od",
+        "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1,hot_tracks=4,payback=0,hotness=reset,watch=0",
     ],
     build,
 };
@@ -221,7 +221,8 @@ mod tests {
     use super::*;
     use crate::layers::interlaced::testing::{assert_plan, disk, idle_phases, layer, plan, write_each};
 
-    const TOY: &str = "backup_regions=1,interval=6,cache_tracks=1,cache_header=0,payback=0,hotness=reset";
+    const TOY: &str =
+        "backup_regions=1,interval=6,cache_tracks=1,cache_header=0,payback=0,hotness=reset,watch=0,cache_position=od";
 
     fn notes(phases: &[Plan]) -> Vec<(u8, u64, u64)> {
         let notes = phases.iter().flat_map(|plan| &plan.notes).filter(|note| note.tag >= FIRST_LAYER_TAG);

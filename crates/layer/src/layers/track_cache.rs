@@ -51,7 +51,7 @@ const OF_CACHE: [ParameterInfo; 3] = [
     ParameterInfo {
         key: "cache_position",
         kind: ParameterKind::Choice(&["od", "id", "spread"]),
-        default: "od",
+        default: "id",
         help: "od: in one piece at the outer diameter; id: near the inner one, so that no other address moves; spread: in sixteen pieces",
     },
     ParameterInfo {
@@ -94,9 +94,9 @@ pub const INFO: LayerInfo = LayerInfo {
     parameters: &OF_CACHED_MOVES,
     records: &[record::Record::INFO, Record::INFO],
     toys: &[
-        "cache_tracks=2,cache_header=512,interval=12,background_every=3,payback=0,hotness=reset",
-        "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1,payback=0,hotness=reset",
-        "cache_tracks=2,interval=9,background_every=2,hotness=decay,payback=0",
+        "cache_tracks=2,cache_header=512,interval=12,background_every=3,payback=0,hotness=reset,watch=0,cache_position=od",
+        "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1,payback=0,hotness=reset,watch=0",
+        "cache_tracks=2,interval=9,background_every=2,hotness=decay,payback=0,watch=0,cache_position=od",
         "cache_tracks=2,cache_position=id,interval=9,background_every=2,payback=0,watch=2",
     ],
     build,

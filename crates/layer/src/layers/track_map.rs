@@ -70,9 +70,9 @@ pub const INFO: LayerInfo = LayerInfo {
     parameters: &OF_MOVES,
     records: &[record::Record::INFO, Record::INFO],
     toys: &[
-        "interval=12,background_every=3,payback=0,hotness=reset",
-        "interval=7,background_every=1,backup_regions=1,hot_tracks=2,payback=0,hotness=reset",
-        "interval=9,hotness=decay,payback=0",
+        "interval=12,background_every=3,payback=0,hotness=reset,watch=0",
+        "interval=7,background_every=1,backup_regions=1,hot_tracks=2,payback=0,hotness=reset,watch=0",
+        "interval=9,hotness=decay,payback=0,watch=0",
     ],
     build,
 };

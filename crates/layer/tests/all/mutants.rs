@@ -72,9 +72,11 @@ const BUFFER: (&str, &[(&str, &str)]) = ("top-buffer", &[("buffer_share", "20%")
 const LOG: (&str, &[(&str, &str)]) =
     ("write-buffer", &[("buffer_share", "20%"), ("clean_above", "30%"), ("tops", "on")]);
 const FLIPS: (&str, &[(&str, &str)]) =
-    ("flip-cache", &[("interval", "6"), ("background_every", "1"), ("payback", "0")]);
-const SWAPS: (&str, &[(&str, &str)]) =
-    ("block-swap", &[("interval", "6"), ("background_every", "1"), ("payback", "0"), ("block_size", "2k")]);
+    ("flip-cache", &[("interval", "6"), ("background_every", "1"), ("payback", "0"), ("watch", "0")]);
+const SWAPS: (&str, &[(&str, &str)]) = (
+    "block-swap",
+    &[("interval", "6"), ("background_every", "1"), ("payback", "0"), ("watch", "0"), ("block_size", "2k")],
+);
 
 fn toy_disk() -> SharedDisk {
     toy::disks("block-interference").next().expect("there is one").disk

@@ -4,8 +4,7 @@
 //! A layer is named by a *label*:
 //! - `track-map`: the paper's own algorithm;
 //! - `track-map:hot_tracks=20`: the paper's algorithm with another value of a parameter;
-//! - `track-map:ours`: our version of the layer, with its defaults;
-//! - `track-map:watched`: our version, which also stops moves that cost more than they save.
+//! - `track-map:ours`: our version of the layer, with its defaults.
 
 /// Profile of the drive of §3.
 pub(super) const PROFILE: &str = "imr-1t";
@@ -23,20 +22,19 @@ pub(super) const MAP: &str = "track-map";
 pub(super) const PROPOSED: [&str; 3] = [FLIP, CACHE, MAP];
 /// Layers that the paper compares.
 pub(super) const COMPARED: [&str; 5] = [CONVENTIONAL, RMW, FLIP, CACHE, MAP];
-/// Our versions of [`PROPOSED`]: power-safe, with counts that decay, and without moves that save too little.
+/// Our versions of [`PROPOSED`]: power-safe, with counts that decay, and without moves that cost more than they save.
 pub(super) const OURS: [&str; 3] = ["track-flip:ours", "track-cache:ours", "track-map:ours"];
 
-/// Our version of [`CACHE`] that also stops moves that cost more than they save. Its cache lies at the inner diameter,
-/// where it shifts no other address.
-pub(super) const WATCHED: &str = "track-cache:watched";
-
-/// Parameters for the steps of §2 and its choice of tracks: "the hottest k bottom tracks over the last interval", with
-/// counts reset after each interval.
-const PAPERS_MOVES: &str = "safety=paper,hotness=reset,payback=0,hot_tracks=100,hot_ratio=2";
+/// Parameters for the steps of §2 and its choice of tracks: "the hottest k bottom tracks over the last interval", by the
+/// number of writes, with counts reset after each interval. The cache of §2.3 lies at the outer diameter.
+const PAPERS_MOVES: &str =
+    "safety=paper,interval=20000,heat=writes,hotness=reset,payback=0,watch=0,hot_tracks=100,hot_ratio=2";
+const PAPERS_CACHE: &str = "cache_position=od";
 /// Second values for two parameters that the paper does not give. The first is the largest number of tracks that an
 /// interval moves: we chose 100, as many as the paper's cache holds. The other is how many times hotter a track must
 /// be than the track that it displaces: we chose 2.
-pub(super) const SECOND_VALUES: [&str; 4] = ["hot_tracks=20", "hot_tracks=500", "hot_ratio=1", "hot_ratio=4"];
+pub(super) const SECOND_VALUES: [&str; 6] =
+    ["hot_tracks=20", "hot_tracks=500", "hot_ratio=1", "hot_ratio=4", "hot_ratio=8", "hot_ratio=16"];
 
 /// Size of the drive's write cache in bytes. The paper's drive has one (§4), but its size is lost with table 2. We
 /// chose 64 MiB, as desktop drives of 4 TB have (Seagate ST4000DM000 data sheet: 64 MB).
@@ -47,17 +45,17 @@ pub(super) const SMALL_CACHE: &str = "host.write_cache_bytes=8388608";
 /// Returns the drive with the layer called `label`, in the words of `--drive`.
 pub(super) fn drive(label: &str) -> String {
     let (name, more) = label.split_once(':').unwrap_or((label, ""));
-    let papers = match name {
-        _ if more == "ours" => "",
-        CACHE if more == "watched" => "watch=64,cache_position=id",
-        _ if more == "watched" => "watch=64",
-        RMW => "safety=paper",
-        FLIP | CACHE | MAP => PAPERS_MOVES,
-        _ => "",
+    let papers: &[&str] = match name {
+        _ if more == "ours" => &[],
+        RMW => &["safety=paper"],
+        FLIP | MAP => &[PAPERS_MOVES],
+        CACHE => &[PAPERS_MOVES, PAPERS_CACHE],
+        _ => &[],
     };
     // A later parameter replaces an earlier one.
     let mut parameters: Vec<(&str, &str)> = Vec::new();
-    for parameter in [WRITE_CACHE, papers, more].into_iter().flat_map(|words| words.split(',')) {
+    let words = std::iter::once(&WRITE_CACHE).chain(papers).chain(std::iter::once(&more));
+    for parameter in words.flat_map(|words| words.split(',')) {
         let Some((key, value)) = parameter.split_once('=') else { continue };
         parameters.retain(|(other, _)| *other != key);
         parameters.push((key, value));
@@ -75,7 +73,8 @@ mod tests {
         assert_eq!(drive(CONVENTIONAL), "imr-1t+conventional:host.write_cache_bytes=67108864");
         assert_eq!(
             drive("track-map:hot_tracks=20"),
-            "imr-1t+track-map:host.write_cache_bytes=67108864,safety=paper,hotness=reset,payback=0,hot_ratio=2,hot_tracks=20"
+            "imr-1t+track-map:host.write_cache_bytes=67108864,safety=paper,interval=20000,heat=writes,hotness=reset,\
+             payback=0,watch=0,hot_ratio=2,hot_tracks=20"
         );
         assert_eq!(drive("track-cache:ours"), "imr-1t+track-cache:host.write_cache_bytes=67108864");
         assert_eq!(

@@ -20,7 +20,7 @@ use super::lost::read_after_writing;
 use crate::bench::{Bench, MIB};
 use crate::marks::{Marks, Times, by_chance, is_elsewhere, same};
 use crate::statistics::{median, quantile};
-use crate::target::TargetError;
+use crate::target::{Operation, TargetError};
 use crate::verdict::{Confidence, Value};
 
 /// The experiment's entry in the registry.
@@ -61,15 +61,18 @@ const REWRITE_ROTATIONS: (f64, f64) = (2.2, 16.0);
 /// of blocks at each.
 const ELSEWHERE: [f64; 3] = [0.35, 0.65, 0.97];
 const FEW: usize = 8;
-/// Number of blocks that are written repeatedly, the most writes to them, and the writes in a round. Drives choose hot
-/// tracks every ten thousands of writes.
+/// Number of places that are written repeatedly, the most writes to them, and the writes in a round. Drives choose hot
+/// tracks every thousands or ten thousands of writes.
 const HOT: usize = 4;
 const HOT_WRITES: usize = 60_000;
 const ROUND: usize = 2_000;
+/// Size of these writes, bytes. A drive moves a track once its writes have cost more than the move, in sectors: writes
+/// of 4 KiB would take hundreds of thousands, as the wait for the platter takes the same time for both sizes.
+const HOT_BYTES: u64 = 64 << 10;
 
 const BY_ADDRESS: &str = "writes by address";
 const MOVED_BY_ADDRESS: &str = "blocks elsewhere once written, by address";
-const HOT_SERIES: &str = "the same few blocks written again and again";
+const HOT_SERIES: &str = "the same few places written again and again";
 
 /// Blocks in the order of their addresses, and whether each is expensive to write, that is, lies on a bottom track.
 struct Kinds {
@@ -270,14 +273,16 @@ pub(super) fn take_back_if_some_stay(bench: &mut Bench<'_>) -> Result<(), Target
     Ok(())
 }
 
-/// Writes a few blocks on bottom tracks until the writes are as cheap as those to top tracks, or until a drive that
+/// Writes a few places on bottom tracks until the writes are as cheap as those to top tracks, or until a drive that
 /// moves hot tracks would have moved them.
 fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     let mut hot = Vec::new();
     for span in spans(bench) {
         let offsets = chosen(bench, span);
         let Some(kinds) = dear(bench, &offsets)? else { continue };
-        hot = kinds.offsets.iter().zip(&kinds.dear).filter(|(_, dear)| **dear).map(|(&offset, _)| offset).collect();
+        let last = bench.last_offset(HOT_BYTES);
+        let on_bottoms = kinds.offsets.iter().zip(&kinds.dear).filter(|(_, dear)| **dear);
+        hot = on_bottoms.map(|(&offset, _)| offset).filter(|&offset| offset <= last).collect();
         if hot.len() >= HOT {
             break;
         }
@@ -289,8 +294,9 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     hot.truncate(HOT);
     let (mut points, mut written) = (Vec::new(), 0);
     while written < HOT_WRITES {
-        let offsets: Vec<u64> = hot.iter().copied().cycle().take(ROUND).collect();
-        let timed = bench.write_blocks(1, &offsets)?;
+        let offsets = hot.iter().copied().cycle().take(ROUND);
+        let writes: Vec<_> = offsets.map(|offset| Operation::write(offset, HOT_BYTES)).collect();
+        let timed = bench.one_by_one(&writes)?;
         written += ROUND;
         let latencies: Vec<u64> = timed.iter().map(|timed| timed.latency_ns()).collect();
         let usual = quantile(&latencies, 0.5);
@@ -306,7 +312,10 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     } else {
         ("left where they are", Confidence::Medium)
     };
-    let because = format!("after {written} writes to {HOT} blocks on bottoms a write takes {usual_ms:.1} ms");
+    let because = format!(
+        "after {written} writes of {} KiB to {HOT} places on bottoms a write takes {usual_ms:.1} ms",
+        HOT_BYTES >> 10
+    );
     bench.verdict.conclude("hot_tracks", Value::Word(word), "", sure, because, &[HOT_SERIES]);
     Ok(())
 }

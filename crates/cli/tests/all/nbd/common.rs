@@ -105,9 +105,9 @@ const ROUND: &str = "layout = 'cylinder'\nsurfaces = 2\nzones = [{ tracks = 384,
 /// Returns parameters that suit a drive of 50 MB; a layer that is not named here takes those of its toys.
 fn parameters(layer: &LayerInfo) -> &str {
     match layer.name {
-        "block-swap" => "block_size=16k,interval=200,background_every=4",
-        "flip-cache" | "track-cache" => "cache_tracks=8,interval=200,background_every=4",
-        "track-flip" | "track-map" => "interval=200,background_every=4",
+        "block-swap" => "block_size=16k,interval=200,background_every=4,watch=0",
+        "flip-cache" | "track-cache" => "cache_tracks=8,interval=200,background_every=4,watch=0",
+        "track-flip" | "track-map" => "interval=200,background_every=4,watch=0",
         "top-buffer" | "write-buffer" => "buffer_share=20%",
         "fully-associative" => "band_size=512k,zone_size=8MiB,log_bands=3",
         "log-structured" => "zone_size=1MiB,reserve=10%,clean_step=256k",

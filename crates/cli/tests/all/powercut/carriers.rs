@@ -68,8 +68,8 @@ pub(crate) const CARRIERS: &[Carrier] = &[
     carrier("caveat-4k", "caveat", "", CAVEAT, 4096),
     Carrier { cache_bytes: 1 << 20, ..carrier("caveat-cached", "caveat", "", CAVEAT, 512) },
     Carrier { cache_bytes: 1 << 20, ..carrier("caveat-cached-4k", "caveat", "", CAVEAT, 4096) },
-    carrier("track-flip", "track-flip", "interval=200,background_every=4", "kind = 'interlaced'", 512),
-    carrier("track-flip-4k", "track-flip", "interval=200,background_every=4", "kind = 'interlaced'", 4096),
+    carrier("track-flip", "track-flip", "interval=200,background_every=4,watch=0", "kind = 'interlaced'", 512),
+    carrier("track-flip-4k", "track-flip", "interval=200,background_every=4,watch=0", "kind = 'interlaced'", 4096),
 ];
 
 impl Carrier {

@@ -96,7 +96,7 @@ impl<T: Translation> Interlaced<T> {
         if !self.map.moves() {
             return self.host.write(&self.map, command, first, plan, |_, _| {});
         }
-        self.watch(command);
+        self.watch(command, first);
         let (heat, counts_writes) = (&mut self.heat, self.options.counts_writes);
         let count = |key, sectors| {
             if key != NO_HEAT {
@@ -116,8 +116,9 @@ impl<T: Translation> Interlaced<T> {
         }
         let mut over = false;
         for command in commands {
-            self.watch(command);
-            let run = self.map.run_of(self.home(), command.lba).part(command.lba, command.end());
+            let run = self.map.run_of(self.home(), command.lba);
+            self.watch(command, run);
+            let run = run.part(command.lba, command.end());
             let key = self.map.heat(&run);
             if key != NO_HEAT {
                 self.heat.count(key, if self.options.counts_writes { 1 } else { run.sectors });
@@ -129,18 +130,22 @@ impl<T: Translation> Interlaced<T> {
         }
     }
 
-    /// Counts a write in the account of moves.
+    /// Counts a write in the account of moves. `run` is the run in which the write begins.
     #[inline]
-    fn watch(&mut self, command: &Command) {
+    fn watch(&mut self, command: &Command, mut run: TrackRun) {
         if self.options.watch == 0 {
             return;
         }
         let mut lba = command.lba;
-        while lba < command.end() {
-            let part = self.map.run_of(self.home(), lba).part(lba, command.end());
+        loop {
+            let part = run.part(lba, command.end());
             let home = self.home().locate(self.home().pba(lba));
             self.account.host(part.sectors.into(), !Home::is_top(home.radial_track), !part.harmless);
             lba = part.end();
+            if lba >= command.end() {
+                break;
+            }
+            run = self.map.run_of(self.home(), lba);
         }
     }
 

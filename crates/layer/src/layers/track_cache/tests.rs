@@ -7,7 +7,8 @@ use imbrex_disk::Command;
 use super::*;
 use crate::layers::interlaced::testing::{Clock, assert_cost, assert_plan, disk, idle_phases, layer, plan, write_each};
 
-const TOY: &str = "backup_regions=1,interval=4,cache_tracks=1,cache_header=0,payback=0,hotness=reset";
+const TOY: &str =
+    "backup_regions=1,interval=4,cache_tracks=1,cache_header=0,payback=0,hotness=reset,watch=0,cache_position=od";
 
 #[test]
 fn a_hot_bottom_is_promoted_and_then_written_in_the_cache() {
@@ -91,8 +92,11 @@ fn the_coldest_makes_room_for_a_hotter_one() {
 
 #[test]
 fn a_header_goes_before_the_track() {
-    let mut layer =
-        layer("track-cache", &disk(64, 10, 1.0), "backup_regions=1,interval=4,cache_tracks=1,payback=0,hotness=reset");
+    let mut layer = layer(
+        "track-cache",
+        &disk(64, 10, 1.0),
+        "backup_regions=1,interval=4,cache_tracks=1,payback=0,hotness=reset,watch=0,cache_position=od",
+    );
     // The slot of 11 sectors takes two bottoms; the three tops beside them have no LBAs either.
     assert_eq!(layer.capacity(), Sectors(640 - 70 - 40));
     write_each(layer.as_mut(), &[12, 12, 13, 350]);
@@ -149,7 +153,7 @@ fn a_watched_cache_stops_moves_that_do_not_pay() {
     };
     let rmw = written("imr-rmw", "backup_regions=1");
     let unwatched = written("track-cache", TOY);
-    let watched = written("track-cache", &format!("{TOY},watch=16"));
+    let watched = written("track-cache", &TOY.replace("watch=0", "watch=16"));
     assert!(unwatched > 2 * rmw, "moves do not pay here: {unwatched} sectors, {rmw} with read-modify-write");
     assert!(watched <= rmw + rmw / 16, "{watched} sectors, {rmw} with read-modify-write");
 }

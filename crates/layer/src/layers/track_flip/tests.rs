@@ -7,7 +7,7 @@ use imbrex_disk::Command;
 use super::*;
 use crate::layers::interlaced::testing::{Clock, assert_cost, assert_plan, disk, idle_phases, layer, plan, write_each};
 
-const TOY: &str = "backup_regions=1,interval=4,payback=0,hotness=reset";
+const TOY: &str = "backup_regions=1,interval=4,payback=0,hotness=reset,watch=0";
 
 #[test]
 fn a_hot_bottom_is_swapped_with_the_next_top() {
@@ -124,7 +124,8 @@ fn a_hot_top_that_was_moved_down_is_flipped_back() {
 /// flipped back first.
 #[test]
 fn a_flipped_neighbour_is_flipped_back_first() {
-    let mut layer = layer("track-flip", &disk(64, 10, 1.0), "backup_regions=1,interval=8,payback=0,hotness=reset");
+    let mut layer =
+        layer("track-flip", &disk(64, 10, 1.0), "backup_regions=1,interval=8,payback=0,hotness=reset,watch=0");
     write_each(layer.as_mut(), &[110, 110, 110, 110, 0, 0, 10, 10]);
     assert_eq!(notes(&idle_phases(layer.as_mut())), [[1, 3]], "bottom 0 has one neighbour, which is hot");
     write_each(layer.as_mut(), &[20, 20, 20, 20, 30, 400, 400, 400]);

@@ -6,7 +6,7 @@ use imbrex_disk::{Command, Profile};
 use super::*;
 use crate::layers::interlaced::testing::{Clock, assert_cost, assert_plan, disk, idle_phases, layer, plan, write_each};
 
-const TOY: &str = "backup_regions=1,interval=8,payback=0,hotness=reset";
+const TOY: &str = "backup_regions=1,interval=8,payback=0,hotness=reset,watch=0";
 /// Writes by which the bottom at PBA 10 is hot, its neighbours are warm, and the other tops of the zone are cold.
 const HOT: [u64; 8] = [12, 12, 12, 12, 12, 100, 110, 400];
 
@@ -88,7 +88,7 @@ fn a_displaced_track_is_read_from_the_backup_region_and_placed_before_it_is_writ
 #[test]
 fn a_neighbour_as_cold_as_any_is_preferred_and_takes_two_phases() {
     let disk = disk(64, 4096, 1.0);
-    let mut layer = layer("track-map", &disk, "backup_regions=1,interval=4,payback=0,hotness=reset");
+    let mut layer = layer("track-map", &disk, "backup_regions=1,interval=4,payback=0,hotness=reset,watch=0");
     write_each(layer.as_mut(), &[4096; 4]);
     let phases = idle_phases(layer.as_mut());
     assert_eq!(phases.len(), 2);
