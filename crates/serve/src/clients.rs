@@ -208,7 +208,8 @@ impl Client {
         is_past(&self.receive_by_ms) || is_past(&self.send_by_ms)
     }
 
-    /// Returns whether the server has answered at least one request of the client without an error.
+    /// Returns whether the server has answered at least one request of the client without an error. Answers to
+    /// BLOCK_STATUS, which moves no data, do not count.
     pub fn has_served(&self) -> bool {
         self.has_served.load(Ordering::Relaxed)
     }

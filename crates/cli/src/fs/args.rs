@@ -246,7 +246,8 @@ pub(crate) struct AgeArgs {
     #[arg(value_name = "DEVICE|DIR", required = true)]
     pub places: Vec<PathBuf>,
 
-    /// Amount of data at which the fill is kept [default: three quarters of the free space].
+    /// Amount of data that the files of the ageing reach and keep, without earlier files [default: three quarters of the
+    /// free space].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub fill: Option<u64>,
 

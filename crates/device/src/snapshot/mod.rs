@@ -140,7 +140,9 @@ pub fn of_file(image: &Path, copy: &Path, progress: Progress<'_>) -> Result<Snap
 }
 
 /// Accepts an image file that was copied, by other means than a snapshot, while its drive was open: afterwards the
-/// image can be opened. Returns true for such a copy. Returns false, and changes nothing, for any other image.
+/// image is not refused for that reason any more. Its contents stay as they are: if the drive was written during the
+/// copying, they may be damaged, or of different moments. Returns true for such a copy. Returns false, and changes
+/// nothing, for any other image.
 ///
 /// # Errors
 /// The file cannot be opened for writing, is in use, is not an image, has no readable state, or cannot be written.

@@ -88,8 +88,8 @@ pub struct ExtraDisconnect {
     pub long_from_sectors: u32,
 }
 
-/// The detailed controller of a drive in its profile. All times are in nanoseconds. The terms are those of the DiskSim
-/// 4.0 reference manual, §3.4.5.
+/// The detailed controller of a drive in its profile. All times are in nanoseconds. The properties are those of the
+/// DiskSim 4.0 reference manual, §3.4.5, some of them under other names.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Controller {

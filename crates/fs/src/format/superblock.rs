@@ -16,13 +16,14 @@ use crate::device::area::Place;
 use crate::device::{Geometry, Kind};
 
 /// Version of the format that is written. Stores of formats 2 to 8 can be mounted only read-only until `imbrex fs
-/// upgrade` converts them; other formats are refused. The versions added:
+/// upgrade` converts them; other formats are refused. The versions from 5 on added:
 ///
 /// - 5: changes of kind 15;
 /// - 6: pieces of files in the hot zone, and changes of kind 16;
 /// - 7: parts of the hot zone on drives, and changes of kind 17;
 /// - 8: changes of kind 18, the numbers of rows written in stripe groups;
-/// - 9: changes of kind 19, preallocated blocks, and of kind 20, the bound of all generations given so far.
+/// - 9: changes of kind 19, preallocated blocks, and of kind 20, the bound of all generations given so far; and
+///   the detection of lost writes, by fields of superblocks and stamps of pages of checksums.
 pub const FORMAT: u32 = 9;
 /// Maximum number of copies of the metadata, each on a device of its own.
 pub const MIRRORS_MAX: usize = 4;

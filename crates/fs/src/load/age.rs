@@ -175,10 +175,14 @@ pub struct Aged {
 
 /// Ages a file system: creates and deletes files with the parameters `asked`, and returns counts of these operations.
 /// After each operation `watch` gets the number of operations done, and returns whether to continue. A lack of space
-/// ends the ageing and is no error. The remaining files stay, 1000 in a directory.
+/// ends the ageing and is no error. The remaining files stay. Each directory got 1000 files, in the order of their
+/// creation, some of which were deleted since.
 ///
 /// # Errors
 /// An operation failed for a reason other than a lack of space.
+///
+/// # Panics
+/// `asked.fill_blocks` is 0.
 pub async fn age<F: Files>(files: &F, asked: &Age, mut watch: impl FnMut(u64) -> bool) -> Result<Aged, LoadError> {
     let mut aged = Aged::default();
     let mut steps = Steps::new(asked);

@@ -70,8 +70,9 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     }
     report.remarks.push(
         "In Aghayev 2015 the conventional region at the middle diameter of the Seagate drive has a layout of its own \
-         (fig. 19c), of which the paper gives no numbers. Our drive has strokes there as in the neighbouring zones. \
-         A stroke is a range of tracks that the arm passes in one direction."
+         (fig. 19c), of which the paper gives no numbers. Our drive has strokes there, as wide as those of the \
+         neighbouring zones; but they run inwards and outwards in turn, while those of the neighbouring zones all run in \
+         one direction. A stroke is a range of tracks that the arm passes in one direction."
             .into(),
     );
     Ok(report)

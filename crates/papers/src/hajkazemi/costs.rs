@@ -34,7 +34,7 @@ const NEGLECTED: f64 = 8.0 / TRACK_SECTORS as f64;
 /// a random place next to the one before needs no seek.
 const EXACT_SHARE: f64 = 0.998;
 /// Parameters for intervals of eight host writes that move at most one track each.
-const EAGER: &str = "interval=8,hot_tracks=1,hotness=reset,payback=0";
+const EAGER: &str = "interval=8,hot_tracks=1,hotness=reset,payback=0,watch=0";
 
 fn run(_bars: &Progress) -> Result<Report, Failure> {
     let mut report = Report {
@@ -232,7 +232,7 @@ const MOVED: [Moved; 5] = [
     },
     Moved {
         layer: CACHE,
-        parameters: "cache_tracks=1,cache_header=0",
+        parameters: "cache_tracks=1,cache_header=0,cache_position=od",
         name: "promoting a track into the cache",
         phases: (3, 2, 3),
         theirs: "2 t_seek + 2 t_rot",
@@ -242,7 +242,7 @@ const MOVED: [Moved; 5] = [
     },
     Moved {
         layer: CACHE,
-        parameters: "cache_tracks=1,cache_header=0",
+        parameters: "cache_tracks=1,cache_header=0,cache_position=od",
         name: "evicting a track from the cache",
         phases: (3, 0, 2),
         theirs: "4 t_seek + 8 t_rot",
@@ -372,7 +372,7 @@ fn memory(report: &mut Report) -> Result<(), Failure> {
             Some(bytes.abs_diff(expected) <= 1),
         );
     }
-    let mut trial = TimedLayer::new(FLIP)?;
+    let mut trial = TimedLayer::new(&format!("{FLIP}:interval=20000"))?;
     let before = trial.memory().measured_bytes;
     let mut dice = Dice(24);
     // One write fewer than an interval has. Each write lies across the end of a track, so it counts for two tracks.

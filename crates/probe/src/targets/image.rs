@@ -150,11 +150,12 @@ impl Image {
         self.emulated().drive().layer.is_host_managed()
     }
 
-    /// Surveys the contents of the emulated drive before it is written: the signatures and data on it.
+    /// Surveys the contents of the emulated drive before it is written: file systems, partition tables and other
+    /// contents that have a known signature. Other data are not found, and unreadable sectors count as zeros.
     ///
     /// # Errors
     ///
-    /// The image cannot be read.
+    /// The contents cannot be examined.
     pub fn survey(&mut self) -> std::io::Result<Survey> {
         self.drive.machine.drive.survey(&self.about.name)
     }
