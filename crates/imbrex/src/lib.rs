@@ -26,6 +26,7 @@ pub mod human;
 pub mod listing;
 pub mod measured;
 pub mod options;
+pub mod program;
 pub mod progress;
 pub mod report;
 pub mod run;

@@ -699,7 +699,8 @@ fn surveyed(read: &ReadThrough) -> Vec<DeviceSummary> {
     devices
 }
 
-fn hash(mut file: File) -> std::io::Result<String> {
+/// Returns the SHA-256 of the rest of `file`, in hexadecimal.
+pub(crate) fn hash(mut file: File) -> std::io::Result<String> {
     let mut digest = Sha256::new();
     std::io::copy(&mut file, &mut digest)?;
     Ok(hex(&digest.finalize()))

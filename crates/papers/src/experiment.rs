@@ -2,6 +2,7 @@
 
 use imbrex::{Failure, Progress};
 
+use crate::replication::Replication;
 use crate::report::Report;
 use crate::sources;
 
@@ -12,7 +13,7 @@ pub struct Experiment {
     /// Title of the experiment in one line: its result or subject.
     pub title: &'static str,
     /// Function that runs the experiment.
-    pub(crate) run: fn(&Progress) -> Result<Report, Failure>,
+    pub(crate) run: fn(&Replication) -> Result<Report, Failure>,
 }
 
 impl Experiment {
@@ -23,7 +24,12 @@ impl Experiment {
     ///
     /// The experiment fails, for example because a drive or a workload cannot be built, or the user interrupts it.
     pub fn report(&self, progress: &Progress) -> Result<Report, Failure> {
-        let mut report = (self.run)(progress)?;
+        self.replicate(&Replication::new(progress, 0))
+    }
+
+    /// Like [`Experiment::report`], with the seeds of `replication`.
+    pub(crate) fn replicate(&self, replication: &Replication) -> Result<Report, Failure> {
+        let mut report = (self.run)(replication)?;
         sources::mark(self.name, &mut report);
         Ok(report)
     }

@@ -2,11 +2,12 @@
 //! not have.
 
 use imbrex::drives::fresh;
-use imbrex::{Failure, Progress, Run};
+use imbrex::{Failure, Run};
 use imbrex_disk::SimTime;
 use imbrex_sim::{Arrival, Drive, DriveResult, IoRecord, Observer, Options};
 use imbrex_trace::Source;
-use imbrex_trace::generators::{Generator, WorkloadSpec};
+
+use crate::Replication;
 
 /// Settings of a run: the drive, the warm-up, the arrivals.
 pub(crate) struct Bench<'a> {
@@ -29,18 +30,17 @@ impl<'a> Bench<'a> {
         fresh(self.drive)
     }
 
-    /// Simulates the workload `words` on a new drive; calls `each` for every request served.
+    /// Simulates the workload `words`, with the seed of the replication, on a new drive; calls `each` for every request served.
     pub(crate) fn run(
         &self,
         words: &str,
-        progress: &Progress,
+        replication: &Replication,
         each: &mut dyn FnMut(&IoRecord),
     ) -> Result<DriveResult, Failure> {
         let drive = self.drive()?;
         let device_sectors = drive.capacity_bytes() / 512;
-        let spec = WorkloadSpec::parse(words).expect("experiments' words are right: a test runs them");
-        let mut source = Generator::new(spec, device_sectors).expect("experiments' words are right: a test runs them");
-        self.run_source(drive, &mut source, progress, each)
+        let mut source = replication.generator(words, device_sectors);
+        self.run_source(drive, &mut source, replication, each)
     }
 
     /// Simulates the requests of `source` on `drive`; calls `each` for every request served.
@@ -48,11 +48,14 @@ impl<'a> Bench<'a> {
         &self,
         drive: Drive,
         source: &mut dyn Source,
-        progress: &Progress,
+        replication: &Replication,
         each: &mut dyn FnMut(&IoRecord),
     ) -> Result<DriveResult, Failure> {
         let options = Options { warmup_requests: self.warmup_requests, ..Options::bare(self.arrival) };
-        let ran = Run::new(drive, options).shown(self.drive, progress).on(source, &mut Notebook { each })?.whole()?;
+        let ran = Run::new(drive, options)
+            .shown(self.drive, replication.progress)
+            .on(source, &mut Notebook { each })?
+            .whole()?;
         Ok(ran.summary(self.drive).0)
     }
 }

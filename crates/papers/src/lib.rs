@@ -30,6 +30,7 @@ mod kernel_fs;
 mod lab;
 mod later_drives;
 mod page;
+mod replication;
 mod report;
 mod results;
 mod served;
@@ -39,6 +40,7 @@ mod validation;
 
 pub use experiment::Experiment;
 pub use page::{as_json, as_text, kept, page, write};
+pub(crate) use replication::Replication;
 pub use report::{Claim, ClaimKind, Report, Table, Verdict};
 pub use results::Results;
 

@@ -3,13 +3,12 @@
 
 use imbrex_disk::{Command, SimDuration, SimTime};
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::{Dice, Observed, Script, capacity_sectors, is_near, median, radial_tracks, share_near};
 use super::under_test::{BLOCK_SECTORS, CONVENTIONAL, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -28,7 +27,7 @@ const ONE_BAND_MIB: u64 = 8;
 /// depth 31 a packet takes 31 writes.
 const BURST: usize = 248;
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let drives = [
         (EMULATED_1, ONE_BAND_MIB),
         (EMULATED_2, REGION_MIB),
@@ -48,7 +47,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     };
     let mut latencies = Vec::new();
     for (drive, mib) in drives {
-        let trial = test_1(drive, mib, progress)?;
+        let trial = test_1(drive, mib, replication)?;
         if drive == SEAGATE {
             report.figures.push(("aghayev-fig05.svg".into(), head_chart(&trial)));
             centre_claim(&mut report, &trial);
@@ -60,15 +59,15 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     emulated_claims(&mut report, &latencies);
     seagate_claims(&mut report, &latencies[3]);
     conventional_claim(&mut report, &latencies[4]);
-    first_write(&mut report, progress)?;
-    bursts(&mut report, progress)?;
+    first_write(&mut report, replication)?;
+    bursts(&mut report, replication)?;
     Ok(report)
 }
 
-fn test_1(drive: &str, mib: u64, progress: &Progress) -> Result<Observed, Failure> {
+fn test_1(drive: &str, mib: u64, replication: &Replication) -> Result<Observed, Failure> {
     let mut script = Script::default();
-    script.write_blocks(Dice(4).blocks(0, mib * MIB_SECTORS / BLOCK_SECTORS, WRITES));
-    Observed::run(drive, 1, script, progress)
+    script.write_blocks(Dice(replication.seed(4)).blocks(0, mib * MIB_SECTORS / BLOCK_SECTORS, WRITES));
+    Observed::run(drive, 1, script, replication)
 }
 
 fn emulated_claims(report: &mut Report, latencies: &[Vec<f64>]) {
@@ -144,16 +143,16 @@ fn centre_claim(report: &mut Report, trial: &Observed) {
 
 /// Adds the claim for a write with the head at the inner diameter. A read there before every write stands in for
 /// parking.
-fn first_write(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
+fn first_write(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
     let end = capacity_sectors(&fresh(SEAGATE)?);
-    let mut dice = Dice(43);
+    let mut dice = Dice(replication.seed(43));
     let mut script = Script::default();
     for lba in dice.blocks(0, REGION_MIB * MIB_SECTORS / BLOCK_SECTORS, 100) {
         let read = end - (1 + dice.below(1000)) * BLOCK_SECTORS;
         script.push(Command::read(read, BLOCK_SECTORS as u32));
         script.push(Command::write(lba, BLOCK_SECTORS as u32));
     }
-    let trial = Observed::run(SEAGATE, 1, script, progress)?;
+    let trial = Observed::run(SEAGATE, 1, script, replication)?;
     let writes = trial.served.iter().skip(1).step_by(2).map(|served| served.latency_ms());
     let (low, high) = writes.fold((f64::MAX, 0.0f64), |(low, high), at| (low.min(at), high.max(at)));
     report.claim(
@@ -173,15 +172,15 @@ fn first_write(report: &mut Report, progress: &Progress) -> Result<(), Failure> 
     Ok(())
 }
 
-fn bursts(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
+fn bursts(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
     let end = capacity_sectors(&fresh(SEAGATE)?);
     for (depth, theirs_ms) in [(1, 6539.0), (31, 216.0)] {
         let mut script = Script::default();
         script.push(Command::read(end - BLOCK_SECTORS, BLOCK_SECTORS as u32));
-        let blocks = Dice(6).blocks(0, REGION_MIB * MIB_SECTORS / BLOCK_SECTORS, BURST);
+        let blocks = Dice(replication.seed(6)).blocks(0, REGION_MIB * MIB_SECTORS / BLOCK_SECTORS, BURST);
         script.after(SimDuration::ZERO, Command::write(blocks[0], BLOCK_SECTORS as u32));
         script.write_blocks(blocks[1..].iter().copied());
-        let trial = Observed::run(SEAGATE, depth, script, progress)?;
+        let trial = Observed::run(SEAGATE, depth, script, replication)?;
         let begun = trial.served[0].io.end;
         let total_ms = trial.served.iter().map(|served| served.io.end).max().unwrap_or_default();
         let total_ms = total_ms.since(begun).as_millis_f64();

@@ -2,12 +2,11 @@
 
 use imbrex_disk::{Command, SimDuration};
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::{Dice, Observed, Script, is_near, median, share_near};
 use super::under_test::{BLOCK_SECTORS, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -25,7 +24,7 @@ const BURSTS: u64 = 5;
 /// Number of blocks that are written and then read back.
 const AGAIN: usize = 200;
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "The Seagate drive gets {BURSTS} bursts of {DEPTH} random writes of each size from {} to {} KiB, in \
@@ -36,20 +35,20 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         ),
         ..Report::default()
     };
-    let latencies = by_size(progress)?;
+    let latencies = by_size(replication)?;
     size_claims(&mut report, &latencies);
-    large_claim(&mut report, progress)?;
-    read_again(&mut report, 1, 5.0, progress)?;
-    read_again(&mut report, DEPTH, 10.0, progress)?;
+    large_claim(&mut report, replication)?;
+    read_again(&mut report, 1, 5.0, replication)?;
+    read_again(&mut report, DEPTH, 10.0, replication)?;
     report.figures.push(("aghayev-fig07.svg".into(), chart(&latencies)));
     Ok(report)
 }
 
 /// Returns (size in KiB, median latency in ms) for each size.
-fn by_size(progress: &Progress) -> Result<Vec<(u64, f64)>, Failure> {
+fn by_size(replication: &Replication) -> Result<Vec<(u64, f64)>, Failure> {
     let (from, to, step) = SIZES_KIB;
     let sizes: Vec<u64> = (from..=to).step_by(step).collect();
-    let mut dice = Dice(7);
+    let mut dice = Dice(replication.seed(7));
     let mut script = Script::default();
     for &kib in &sizes {
         for index in 0..DEPTH as u64 * BURSTS {
@@ -60,7 +59,7 @@ fn by_size(progress: &Progress) -> Result<Vec<(u64, f64)>, Failure> {
             }
         }
     }
-    let trial = Observed::run(SEAGATE, DEPTH, script, progress)?;
+    let trial = Observed::run(SEAGATE, DEPTH, script, replication)?;
     let of_size = |kib: u64| {
         let served = trial.served.iter().filter(move |served| served.io.command.sectors as u64 == kib * 2);
         median(served.map(|served| served.latency_ms()))
@@ -93,11 +92,11 @@ fn size_claims(report: &mut Report, latencies: &[(u64, f64)]) {
 }
 
 /// Adds the claim for writes of 256 KiB: fewer than 31 complete together.
-fn large_claim(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
-    let mut dice = Dice(71);
+fn large_claim(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
+    let mut dice = Dice(replication.seed(71));
     let mut script = Script::default();
     (0..310).for_each(|_| script.push(Command::write(dice.below(1 << 20) * 512, 512)));
-    let trial = Observed::run(SEAGATE, DEPTH, script, progress)?;
+    let trial = Observed::run(SEAGATE, DEPTH, script, replication)?;
     let mut together = std::collections::BTreeMap::new();
     trial.served.iter().for_each(|served| *together.entry(served.io.end).or_insert(0u32) += 1);
     let most = together.values().copied().max().unwrap_or(0);
@@ -111,12 +110,12 @@ fn large_claim(report: &mut Report, progress: &Progress) -> Result<(), Failure> 
     Ok(())
 }
 
-fn read_again(report: &mut Report, depth: u32, theirs_ms: f64, progress: &Progress) -> Result<(), Failure> {
+fn read_again(report: &mut Report, depth: u32, theirs_ms: f64, replication: &Replication) -> Result<(), Failure> {
     let mut script = Script::default();
-    let lbas = Dice(8).blocks(0, 1024 * MIB_SECTORS / BLOCK_SECTORS, AGAIN);
+    let lbas = Dice(replication.seed(8)).blocks(0, 1024 * MIB_SECTORS / BLOCK_SECTORS, AGAIN);
     script.write_blocks(lbas.iter().copied());
     script.read_blocks(SimDuration::ZERO, lbas);
-    let trial = Observed::run(SEAGATE, depth, script, progress)?;
+    let trial = Observed::run(SEAGATE, depth, script, replication)?;
     let latencies: Vec<f64> = trial.reads().iter().skip(1).map(|served| served.latency_ms()).collect();
     let middle = median(latencies.clone());
     let share = share_near(&latencies, theirs_ms, 0.05);

@@ -2,13 +2,12 @@
 
 use imbrex_disk::SimDuration;
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::{Observed, Script, capacity_sectors, is_near, mean, median, radial_tracks};
 use super::under_test::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -21,7 +20,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 pub(super) const WRITTEN: u64 = 512;
 const PLACES: [&str; 3] = ["low", "middle", "high"];
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "Test 2 of Aghayev 2015, at the beginning, in the middle and at the end of the addresses of each drive: \
@@ -37,7 +36,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         let mut of_drive = Vec::new();
         let room = capacity_sectors(&fresh(drive)?) - 2 * WRITTEN * BLOCK_SECTORS;
         for place in 0..PLACES.len() as u64 {
-            of_drive.push(fragmented(drive, depth, room * place / 2 / MIB_SECTORS * MIB_SECTORS, progress)?);
+            of_drive.push(fragmented(drive, depth, room * place / 2 / MIB_SECTORS * MIB_SECTORS, replication)?);
         }
         let name = format!("aghayev-fig08-{drive}");
         report.figures.push((format!("{name}.svg"), latency_chart(&name, drive, &of_drive)));
@@ -56,10 +55,10 @@ pub(super) fn write_every_other(lba: u64) -> Script {
     script
 }
 
-fn fragmented(drive: &str, depth: u32, lba: u64, progress: &Progress) -> Result<Observed, Failure> {
+fn fragmented(drive: &str, depth: u32, lba: u64, replication: &Replication) -> Result<Observed, Failure> {
     let mut script = write_every_other(lba);
     script.read_blocks(SimDuration::ZERO, (0..2 * WRITTEN).map(|index| lba + index * BLOCK_SECTORS));
-    Observed::run(drive, depth, script, progress)
+    Observed::run(drive, depth, script, replication)
 }
 
 fn latencies(trial: &Observed) -> Vec<f64> {

@@ -4,13 +4,12 @@
 use imbrex_disk::{SimDuration, SimTime};
 use imbrex_layer::{Cause, Kind, StepOp};
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::fig08::{WRITTEN, write_every_other};
 use super::observed::{Background, Observed, is_near, median, radial_tracks, share_near};
 use super::under_test::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -26,7 +25,7 @@ const OFFSET_MIB: u64 = 2_384_200;
 const PAUSE: SimDuration = SimDuration(3_000_000_000);
 const SHORT_PAUSE: SimDuration = SimDuration(2_000_000_000);
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "Test 3 of Aghayev 2015: {WRITTEN} writes of 4 KiB to every other block from {OFFSET_MIB} MiB on, a \
@@ -39,7 +38,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     for (drive, depth, is_aggressive) in
         [(EMULATED_1, 1, false), (EMULATED_2, 1, false), (EMULATED_3, 1, true), (SEAGATE, 31, true)]
     {
-        let trial = test_3(drive, depth, PAUSE, progress)?;
+        let trial = test_3(drive, depth, PAUSE, replication)?;
         let latencies: Vec<f64> = trial.reads().iter().skip(1).map(|served| served.latency_ms()).collect();
         let middle = median(latencies.clone());
         let share = share_near(&latencies, middle, 0.02);
@@ -57,7 +56,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
             report.figures.push(("aghayev-fig11.svg".into(), head_chart(&trial)));
         }
     }
-    interrupted_claim(&mut report, progress)?;
+    interrupted_claim(&mut report, replication)?;
     report.remarks.push(
         "Two short seeks in the first 200 ms of the pause, of unknown purpose, and the parking of the head are \
          not modelled."
@@ -74,11 +73,11 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn test_3(drive: &str, depth: u32, pause: SimDuration, progress: &Progress) -> Result<Observed, Failure> {
+fn test_3(drive: &str, depth: u32, pause: SimDuration, replication: &Replication) -> Result<Observed, Failure> {
     let lba = OFFSET_MIB * MIB_SECTORS;
     let mut script = write_every_other(lba);
     script.read_blocks(pause, (0..2 * WRITTEN).map(|index| lba + index * BLOCK_SECTORS));
-    Observed::run(drive, depth, script, progress)
+    Observed::run(drive, depth, script, replication)
 }
 
 fn last_write(trial: &Observed) -> SimTime {
@@ -130,8 +129,8 @@ fn cleaning_claims(report: &mut Report, trial: &Observed) {
 }
 
 /// Adds the claim for reads that begin before the band is cleaned: those reads still find the region fragmented.
-fn interrupted_claim(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
-    let trial = test_3(SEAGATE, 31, SHORT_PAUSE, progress)?;
+fn interrupted_claim(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
+    let trial = test_3(SEAGATE, 31, SHORT_PAUSE, replication)?;
     let latencies: Vec<f64> = trial.reads().iter().skip(1).map(|served| served.latency_ms()).collect();
     let share = share_near(&latencies, median(latencies.clone()), 0.02);
     report.claim(

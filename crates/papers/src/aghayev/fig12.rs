@@ -3,13 +3,12 @@
 use imbrex_disk::SimDuration;
 use imbrex_sim::Drive;
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::{Dice, Observed, Script, Served, capacity_sectors, is_near};
 use super::under_test::{BLOCK_SECTORS, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -27,7 +26,7 @@ const PAUSES: [(u64, &str); 4] =
 const STEP: usize = 128;
 const REGION_MIB: u64 = 256;
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "Test 4 of Aghayev 2015: {BLOCKS} random blocks of 4 KiB are written one by one. They are then read in \
@@ -38,8 +37,8 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         ),
         ..Report::default()
     };
-    test_4(&mut report, progress)?;
-    test_5(&mut report, progress)?;
+    test_4(&mut report, replication)?;
+    test_5(&mut report, replication)?;
     report.remarks.push(
         "Our drive takes 0.65 s to clean a band. Three passes over 20 tracks (reading the band, writing the spare, \
          rewriting the band) take 0.61 s with their skew, before any seek. The figures of Aghayev 2015 do not agree \
@@ -68,16 +67,16 @@ fn count(flags: &[bool]) -> usize {
     flags.iter().filter(|&&flag| flag).count()
 }
 
-fn test_4(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
+fn test_4(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
     let drive = fresh(SEAGATE)?;
     let blocks = capacity_sectors(&drive) / BLOCK_SECTORS;
-    let lbas = Dice(12).blocks(0, blocks, BLOCKS);
+    let lbas = Dice(replication.seed(12)).blocks(0, blocks, BLOCKS);
     let mut script = Script::default();
     script.write_blocks(lbas.iter().copied());
     for (minutes, _) in PAUSES {
         script.read_blocks(SimDuration::from_secs(minutes * 60), lbas.iter().copied());
     }
-    let trial = Observed::run(SEAGATE, 1, script, progress)?;
+    let trial = Observed::run(SEAGATE, 1, script, replication)?;
     let reads = trial.reads();
     let mut cleaned = Vec::new();
     for (pass, (_, when)) in reads.chunks(BLOCKS).zip(PAUSES) {
@@ -129,10 +128,10 @@ fn bands(drive: &Drive, cleaned: &[bool], lbas: &[u64]) -> usize {
     bands.len()
 }
 
-fn test_5(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
+fn test_5(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
     let drive = fresh(SEAGATE)?;
     let blocks = capacity_sectors(&drive) / BLOCK_SECTORS;
-    let mut dice = Dice(13);
+    let mut dice = Dice(replication.seed(13));
     let local = dice.blocks(2_384_200 * MIB_SECTORS, REGION_MIB * MIB_SECTORS / BLOCK_SECTORS, 2 * STEP);
     let anywhere = dice.blocks(0, blocks, STEP);
     let lbas: Vec<u64> = [&local[..STEP], &anywhere[..], &local[STEP..]].concat();
@@ -141,7 +140,7 @@ fn test_5(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
     for _ in 0..2 {
         script.read_blocks(SimDuration::from_secs(60), lbas.iter().copied());
     }
-    let trial = Observed::run(SEAGATE, 1, script, progress)?;
+    let trial = Observed::run(SEAGATE, 1, script, replication)?;
     let reads = trial.reads();
     for (minute, pass) in reads.chunks(3 * STEP).enumerate() {
         let flags = native(&drive, pass);

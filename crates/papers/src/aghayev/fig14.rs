@@ -1,9 +1,8 @@
 //! Fig. 14: three ways to make a toy drive clean: use up the raw space, the map, or the payload.
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::writes_until_cleaning;
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -28,7 +27,7 @@ const CASES: [(&str, u64, u32, u64, &str); 3] = [
     ("c: depth 4, writes of four blocks", 16, 4, 8, "raw space"),
 ];
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "The experiment makes random writes until a write has to wait for cleaning. The drive is a \
@@ -38,7 +37,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     };
     for (case, kib, depth, theirs, runs_out) in CASES {
         let words = format!("rw=randwrite,bs={kib}k,randommap,number_ios=100");
-        let ours = writes_until_cleaning(TOY, depth, &words, progress)?;
+        let ours = writes_until_cleaning(TOY, depth, &words, replication)?;
         report.claim(
             ClaimKind::Derived,
             &format!("{case}: writes until {runs_out} runs out"),

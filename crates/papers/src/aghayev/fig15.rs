@@ -2,13 +2,12 @@
 
 use imbrex_disk::{Command, SimDuration};
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::{Dice, Observed, Script, Served, capacity_sectors, is_near, radial_tracks};
 use super::under_test::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment =
@@ -26,7 +25,7 @@ const PAUSE: SimDuration = SimDuration(5_000_000_000);
 /// Case: a drive, the offset in MiB, the size of the drive's band there in the paper, in MiB.
 type Case = (&'static str, u64, f64);
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let seagate_mib = capacity_sectors(&fresh(SEAGATE)?) / MIB_SECTORS;
     let cases: [Case; 6] = [
         (EMULATED_1, OFFSET_MIB, 40.0),
@@ -49,7 +48,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     };
     for (index, case) in cases.iter().enumerate() {
         let (drive, offset_mib, theirs) = *case;
-        let trial = test_9(drive, offset_mib, progress)?;
+        let trial = test_9(drive, offset_mib, replication)?;
         let reads = trial.reads();
         let (from, length) = longest_run(&reads);
         let where_from =
@@ -72,7 +71,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn test_9(drive: &str, offset_mib: u64, progress: &Progress) -> Result<Observed, Failure> {
+fn test_9(drive: &str, offset_mib: u64, replication: &Replication) -> Result<Observed, Failure> {
     let rounds = match drive {
         // A cache band holds as many blocks as a band, 256 in each MiB. A round writes one block in each MiB, so 256
         // rounds fill the cache band.
@@ -81,7 +80,7 @@ fn test_9(drive: &str, offset_mib: u64, progress: &Progress) -> Result<Observed,
     };
     let blocks = if rounds > 1 { BLOCKS_LAZY } else { BLOCKS };
     let mut lbas: Vec<u64> = (0..blocks).map(|index| (offset_mib + index) * MIB_SECTORS).collect();
-    let (mut dice, mut script) = (Dice(15), Script::default());
+    let (mut dice, mut script) = (Dice(replication.seed(15)), Script::default());
     for _ in 0..rounds {
         dice.shuffle(&mut lbas);
         script.write_blocks(lbas.iter().copied());
@@ -94,7 +93,7 @@ fn test_9(drive: &str, offset_mib: u64, progress: &Progress) -> Result<Observed,
     lbas.sort_unstable();
     script.read_blocks(PAUSE, lbas);
     let depth = if drive == SEAGATE { 31 } else { 1 };
-    Observed::run(drive, depth, script, progress)
+    Observed::run(drive, depth, script, replication)
 }
 
 /// Returns the longest run of reads of which each was served 1 MiB after the one before: its first index and its

@@ -2,12 +2,11 @@
 
 use imbrex_disk::{Command, SimDuration};
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::{Observed, Script};
 use super::under_test::{BLOCK_SECTORS, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -25,7 +24,7 @@ const OFFSET_MIB: u64 = 2_384_200;
 /// Pause in which the drive can clean.
 const PAUSE: SimDuration = SimDuration(20_000_000_000);
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "Test 10 reads blocks of 16 KiB, one of band a and one of band b in turn. The first pass reads the first \
@@ -36,7 +35,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         ..Report::default()
     };
     for (drive, band_mib, is_static) in [(EMULATED_3, 20, false), (SEAGATE, 30, true)] {
-        let (before, after) = test_10(drive, band_mib, progress)?;
+        let (before, after) = test_10(drive, band_mib, replication)?;
         let alike = before.iter().zip(&after).filter(|(before, after)| (*before - *after).abs() < 0.2).count();
         let share = alike as f64 / before.len() as f64;
         report.claim(
@@ -53,7 +52,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 }
 
 /// Returns the latencies of the reads before and after cleaning, in ms.
-fn test_10(drive: &str, band_mib: u64, progress: &Progress) -> Result<(Vec<f64>, Vec<f64>), Failure> {
+fn test_10(drive: &str, band_mib: u64, replication: &Replication) -> Result<(Vec<f64>, Vec<f64>), Failure> {
     let a = OFFSET_MIB * MIB_SECTORS;
     let b = a + band_mib * MIB_SECTORS;
     let mut script = Script::default();
@@ -61,7 +60,7 @@ fn test_10(drive: &str, band_mib: u64, progress: &Progress) -> Result<(Vec<f64>,
     let blocks = 2 * TRACK_MIB * MIB_SECTORS / BLOCK_SECTORS;
     script.write_blocks((0..blocks).map(|block| b + block * BLOCK_SECTORS));
     read_in_turn(&mut script, a, b, PAUSE);
-    let trial = Observed::run(drive, 1, script, progress)?;
+    let trial = Observed::run(drive, 1, script, replication)?;
     let latencies: Vec<f64> = trial.reads().iter().map(|served| served.latency_ms()).collect();
     let half = latencies.len() / 2;
     // Before the first read of each half the head is elsewhere, so that read is left out.

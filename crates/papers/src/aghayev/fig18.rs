@@ -4,13 +4,12 @@
 use imbrex_disk::{Command, Lba, Sectors, SimDuration};
 use imbrex_sim::Drive;
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::{Observed, Script, capacity_sectors, is_near, mean, radial_tracks};
 use super::under_test::{MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -38,7 +37,7 @@ struct Sample {
     zone: u32,
 }
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let drive = fresh(SEAGATE)?;
     let end_mib = capacity_sectors(&drive) / MIB_SECTORS - READ_MIB;
     let mut report = Report {
@@ -50,12 +49,12 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         ),
         ..Report::default()
     };
-    let whole = sample(&drive, 0, end_mib, end_mib / SAMPLES, progress)?;
-    let outer = sample(&drive, 0, DETAIL_MIB, DETAIL_STEP_MIB, progress)?;
-    let inner = sample(&drive, end_mib - DETAIL_MIB / 4, end_mib, DETAIL_STEP_MIB / 4, progress)?;
+    let whole = sample(&drive, 0, end_mib, end_mib / SAMPLES, replication)?;
+    let outer = sample(&drive, 0, DETAIL_MIB, DETAIL_STEP_MIB, replication)?;
+    let inner = sample(&drive, end_mib - DETAIL_MIB / 4, end_mib, DETAIL_STEP_MIB / 4, replication)?;
     let middle_mib = middle(&drive, end_mib);
     let middle =
-        sample(&drive, middle_mib - DETAIL_MIB / 4, middle_mib + DETAIL_MIB / 4, DETAIL_STEP_MIB / 2, progress)?;
+        sample(&drive, middle_mib - DETAIL_MIB / 4, middle_mib + DETAIL_MIB / 4, DETAIL_STEP_MIB / 2, replication)?;
     throughput_claims(&mut report, &whole, &outer);
     zone_claims(&mut report, &drive, end_mib);
     head_claims(&mut report, &outer, &inner);
@@ -83,7 +82,7 @@ fn sample(
     from_mib: u64,
     to_mib: u64,
     step_mib: u64,
-    progress: &Progress,
+    replication: &Replication,
 ) -> Result<Vec<Sample>, Failure> {
     let places: Vec<u64> = (from_mib..to_mib).step_by(step_mib as usize).collect();
     let mut script = Script::default();
@@ -92,7 +91,7 @@ fn sample(
         script.push(Command::read(mib * MIB_SECTORS, 8));
         script.push(Command::read(mib * MIB_SECTORS + 8, (READ_MIB * MIB_SECTORS) as u32));
     }
-    let trial = Observed::run(SEAGATE, 1, script, progress)?;
+    let trial = Observed::run(SEAGATE, 1, script, replication)?;
     let mut samples = Vec::with_capacity(places.len());
     for (mib, pair) in places.into_iter().zip(trial.served.chunks(2)) {
         let stream = &pair[1].io;

@@ -6,14 +6,14 @@
 //!    from the time at which the plan started.
 
 use imbrex::drives::fresh;
-use imbrex::{Failure, Progress, Run};
+use imbrex::{Failure, Run};
 use imbrex_disk::{Actuator, Command, HeadLog, HeadSample, SimDuration, SimTime};
 use imbrex_layer::{Plan, Step};
 use imbrex_sim::timing::Timing;
 use imbrex_sim::{Arrival, Drive, IoRecord, Observer, Options};
-use imbrex_trace::generators::{Generator, WorkloadSpec};
 use imbrex_trace::{Recorded, Request, When};
 
+use super::super::Replication;
 use super::under_test::BLOCK_SECTORS;
 
 /// Number of samples kept of the head's path.
@@ -122,13 +122,13 @@ pub(crate) struct Observed {
 
 impl Observed {
     /// Executes `script` on a fresh `drive` with a queue depth of `depth`.
-    pub(crate) fn run(drive: &str, depth: u32, script: Script, progress: &Progress) -> Result<Observed, Failure> {
+    pub(crate) fn run(drive: &str, depth: u32, script: Script, replication: &Replication) -> Result<Observed, Failure> {
         let drive = fresh(drive)?;
         let mut shadow = Timing::new(drive.disk.clone(), false);
         *shadow.actuator_mut() = Actuator::with_log(drive.disk.clone(), HeadLog::new(HEAD_SAMPLES));
         let mut watch = Watch { shadow, served: Vec::new(), background: Vec::new(), step: None };
         let (label, mut source) = (drive.label.clone(), Recorded::new(script.requests));
-        let run = Run::new(drive, Options::bare(Arrival::Closed(depth))).shown(&label, progress);
+        let run = Run::new(drive, Options::bare(Arrival::Closed(depth))).shown(&label, replication.progress);
         run.on(&mut source, &mut watch)?.whole()?;
         let head = watch.shadow.actuator().head_log().expect("it was given one").samples().to_vec();
         Ok(Observed { served: watch.served, background: watch.background, head })
@@ -194,13 +194,12 @@ pub(crate) fn writes_until_cleaning(
     drive: &str,
     depth: u32,
     words: &str,
-    progress: &Progress,
+    replication: &Replication,
 ) -> Result<Option<u64>, Failure> {
     let drive = fresh(drive)?;
-    let spec = WorkloadSpec::parse(words).expect("experiments' words are right");
-    let mut source = Generator::new(spec, capacity_sectors(&drive)).expect("experiments' words are right");
+    let mut source = replication.generator(words, capacity_sectors(&drive));
     let (label, mut wait) = (drive.label.clone(), Wait { first: None });
-    let run = Run::new(drive, Options::bare(Arrival::Closed(depth))).shown(&label, progress);
+    let run = Run::new(drive, Options::bare(Arrival::Closed(depth))).shown(&label, replication.progress);
     run.on(&mut source, &mut wait)?.whole()?;
     Ok(wait.first)
 }

@@ -2,11 +2,10 @@
 
 use imbrex_disk::{Command, SimTime};
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::{Dice, Observed, Script, is_near};
 use super::under_test::{BLOCK_SECTORS, CONVENTIONAL, SEAGATE};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -22,7 +21,7 @@ const SIZES_KIB: [u64; 4] = [4, 64, 512, 1024];
 /// Number of blocks over which random writes are spread, on both drives.
 const BLOCKS: u64 = 900_000_000;
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "The experiment compares the paper's shingled Seagate (`{SEAGATE}`) with a conventional drive of equal \
@@ -35,7 +34,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     for (depth, kib) in [1, 31].into_iter().flat_map(|depth| SIZES_KIB.map(|kib| (depth, kib))) {
         let sectors = kib * 2;
         let make = || (0..WRITES).map(move |index| Command::write(index * sectors, sectors as u32));
-        let ratio = seconds(SEAGATE, depth, make(), progress)? / seconds(CONVENTIONAL, depth, make(), progress)?;
+        let ratio = seconds(SEAGATE, depth, make(), replication)? / seconds(CONVENTIONAL, depth, make(), replication)?;
         report.claim(
             ClaimKind::Predicted,
             &format!("sequential writes of {kib} KiB at depth {depth}: times slower than the conventional drive"),
@@ -45,11 +44,11 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         );
     }
     let random = || {
-        let mut dice = Dice(61);
+        let mut dice = Dice(replication.seed(61));
         (0..WRITES).map(move |_| Command::write(dice.below(BLOCKS) * BLOCK_SECTORS, BLOCK_SECTORS as u32))
     };
-    let shingled_s = seconds(SEAGATE, 31, random(), progress)?;
-    let ratio = seconds(CONVENTIONAL, 31, random(), progress)? / shingled_s;
+    let shingled_s = seconds(SEAGATE, 31, random(), replication)?;
+    let ratio = seconds(CONVENTIONAL, 31, random(), replication)? / shingled_s;
     let per_burst_ms = shingled_s * 1e3 * 31.0 / WRITES as f64;
     report.claim(
         ClaimKind::Predicted,
@@ -81,11 +80,11 @@ fn seconds(
     drive: &str,
     depth: u32,
     commands: impl Iterator<Item = Command>,
-    progress: &Progress,
+    replication: &Replication,
 ) -> Result<f64, Failure> {
     let mut script = Script::default();
     commands.for_each(|command| script.push(command));
-    let trial = Observed::run(drive, depth, script, progress)?;
+    let trial = Observed::run(drive, depth, script, replication)?;
     let end = trial.served.iter().map(|served| served.io.end).max().unwrap_or_default();
     Ok(end.since(SimTime::ZERO).as_secs_f64())
 }

@@ -1,10 +1,9 @@
 //! Table 2: tests 6 to 8, the number of writes until cleaning starts.
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::writes_until_cleaning;
 use super::under_test::{EMULATED_1, EMULATED_2, EMULATED_3, SEAGATE};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -30,7 +29,7 @@ const ROWS: [Row; 8] = [
     (EMULATED_3, 4, 1, 9_175_056, 0.0, 0.04),
 ];
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: "The experiment makes random writes all over the drive until one of them has to wait for cleaning, \
                  and counts the writes before it. On the Seagate drive the count may differ from that of Aghayev \
@@ -42,7 +41,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     for (drive, kib, depth, theirs, below, above) in ROWS {
         let most = theirs + theirs / 8;
         let words = format!("rw=randwrite,bs={kib}k,number_ios={most}");
-        let ours = writes_until_cleaning(drive, depth, &words, progress)?;
+        let ours = writes_until_cleaning(drive, depth, &words, replication)?;
         let told = ours.map_or(format!("none in {most}"), |ours| {
             let gib = (ours * kib) as f64 / (1 << 20) as f64;
             format!("{ours} ({:+.2} %), {gib:.2} GiB", (ours as f64 / theirs as f64 - 1.0) * 100.0)

@@ -2,12 +2,11 @@
 
 use imbrex_probe::{ProbeOptions, Simulated, Verdict, probe};
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::is_near;
 use super::under_test::{EMULATED_1, EMULATED_2, EMULATED_3, SEAGATE};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -45,7 +44,7 @@ const ROWS: [Row; 3] = [
     (EMULATED_3, "disk", 37.2, Some("several"), "aggressive", 20.0, "dynamic"),
 ];
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: "The experiment runs every test of `imbrex probe`, in virtual time, on new drives. The probe sees \
                  only the times at which requests complete. Categories must be those of the tables of Aghayev 2015; \
@@ -54,11 +53,11 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         ..Report::default()
     };
     for column in &COLUMNS {
-        let verdict = probed(column.drive, progress)?;
+        let verdict = probed(column.drive, replication)?;
         claim_column(&mut report, column, &verdict);
     }
     for row in &ROWS {
-        let verdict = probed(row.0, progress)?;
+        let verdict = probed(row.0, replication)?;
         claim_row(&mut report, row, &verdict);
     }
     report.remarks.push(
@@ -78,18 +77,18 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn probed(drive: &str, progress: &Progress) -> Result<Verdict, Failure> {
-    let bar = progress.steps(drive);
+fn probed(drive: &str, replication: &Replication) -> Result<Verdict, Failure> {
+    let bar = replication.progress.steps(drive);
     let mut target = Simulated::new(fresh(drive)?);
     let mut options = ProbeOptions {
         may_write: true,
         only: Vec::new(),
         budget_ns: u64::MAX,
-        seed: 3,
+        seed: replication.seed(3),
         progress: &mut |state| {
             bar.set_message(state.test.to_string());
             bar.tick();
-            !progress.should_stop()
+            !replication.progress.should_stop()
         },
     };
     let verdict = probe(&mut target, &mut options);

@@ -1,11 +1,10 @@
 //! Fig. 5: write overloading and slowdown against the size of the disk cache.
 
 use super::super::lab::Bench;
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::under_test::CONVENTIONAL;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -19,12 +18,12 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const WORKLOAD: &str = "rw=randrw,rwmixread=50,bssplit=4k/40:16k/40:64k/20,random_distribution=zoned:90/10:10/90,\
 percentage_random=70,number_ios=6000000,seed=5";
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
-    let conventional = Bench::flat_out(CONVENTIONAL).run(WORKLOAD, progress, &mut |_| {})?;
+fn run(replication: &Replication) -> Result<Report, Failure> {
+    let conventional = Bench::flat_out(CONVENTIONAL).run(WORKLOAD, replication, &mut |_| {})?;
     let (mut overloading, mut slowdown) = (Vec::new(), Vec::new());
     for percent in 1..=10 {
         let drive = format!("cassuto-307g+set-associative:safety=paper,cache_share={percent}%");
-        let result = Bench::flat_out(&drive).run(WORKLOAD, progress, &mut |_| {})?;
+        let result = Bench::flat_out(&drive).run(WORKLOAD, replication, &mut |_| {})?;
         overloading.push((percent as f64, result.write_overloading));
         slowdown.push((percent as f64, result.duration_ns as f64 / conventional.duration_ns as f64));
     }

@@ -4,11 +4,10 @@ use imbrex_disk::SimTime;
 use imbrex_sim::IoRecord;
 
 use super::super::lab::{Bench, Counts, mean};
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::under_test::SET_ASSOCIATIVE;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -39,10 +38,10 @@ struct Run {
     end: SimTime,
 }
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
-    let large = measure(SET_ASSOCIATIVE, 50_000, progress)?;
+fn run(replication: &Replication) -> Result<Report, Failure> {
+    let large = measure(SET_ASSOCIATIVE, 50_000, replication)?;
     let small_drive = format!("{SET_ASSOCIATIVE},{SMALL_REGIONS}");
-    let small = measure(&small_drive, 10_000, progress)?;
+    let small = measure(&small_drive, 10_000, replication)?;
     let mut report = Report {
         method: format!(
             "The experiment makes {WRITES} random writes of 4 KiB all over the drive, one after the other. It runs \
@@ -63,7 +62,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn measure(drive: &str, region_blocks: u64, progress: &Progress) -> Result<Run, Failure> {
+fn measure(drive: &str, region_blocks: u64, replication: &Replication) -> Result<Run, Failure> {
     let mut counts = Counts::every(10);
     let mut first_collections = std::collections::BTreeMap::new();
     let (mut cliff, mut end) = (None, SimTime::ZERO);
@@ -78,7 +77,7 @@ fn measure(drive: &str, region_blocks: u64, progress: &Progress) -> Result<Run, 
             first_collections.entry(region).or_insert(record.sequence);
         }
     };
-    Bench::flat_out(drive).run(&format!("rw=randwrite,bs=4k,number_ios={WRITES}"), progress, &mut each)?;
+    Bench::flat_out(drive).run(&format!("rw=randwrite,bs=4k,number_ios={WRITES}"), replication, &mut each)?;
     let mut first_collections: Vec<_> = first_collections.into_values().collect();
     first_collections.sort_unstable();
     Ok(Run { counts, first_collections, cliff: cliff.unwrap_or(end), end })

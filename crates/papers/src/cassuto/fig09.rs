@@ -1,11 +1,10 @@
 //! Fig. 9: throughput of sequential reads by fill of the cache, after random and after sequential writes.
 
 use super::super::lab::Bench;
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::under_test::{CONVENTIONAL, SET_ASSOCIATIVE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -22,16 +21,16 @@ const STEPS: u64 = 5;
 /// Reads of 8 GiB in order, 1 MiB at a time, from the address at which sequential writes began.
 const READ: &str = "rw=read,bs=1m,offset=0,number_ios=8192";
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let (mut random, mut sequential) = (Vec::new(), Vec::new());
     for step in 0..=STEPS {
         let writes = FULL * step / STEPS;
         let fill = step as f64 / STEPS as f64;
-        random.push((fill, throughput(SET_ASSOCIATIVE, "rw=randwrite,bs=4k", writes, progress)?));
+        random.push((fill, throughput(SET_ASSOCIATIVE, "rw=randwrite,bs=4k", writes, replication)?));
         // As many bytes in order, in writes of one block like the random writes.
-        sequential.push((fill, throughput(SET_ASSOCIATIVE, "rw=write,bs=4k,offset=0", writes, progress)?));
+        sequential.push((fill, throughput(SET_ASSOCIATIVE, "rw=write,bs=4k,offset=0", writes, replication)?));
     }
-    let conventional = throughput(CONVENTIONAL, "rw=write,bs=4k", 0, progress)?;
+    let conventional = throughput(CONVENTIONAL, "rw=write,bs=4k", 0, replication)?;
     let mut report = Report {
         method: format!(
             "The experiment makes 0 to {FULL} writes of 4 KiB on `{SET_ASSOCIATIVE}`, at random all over the drive \
@@ -72,9 +71,9 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 }
 
 /// Returns the throughput, in bytes a second, of the reads after `writes` writes.
-fn throughput(drive: &str, fill: &str, writes: u64, progress: &Progress) -> Result<f64, Failure> {
+fn throughput(drive: &str, fill: &str, writes: u64, replication: &Replication) -> Result<f64, Failure> {
     let words = if writes == 0 { READ.to_string() } else { format!("{fill},number_ios={writes};{READ}") };
     let bench = Bench { warmup_requests: writes, ..Bench::flat_out(drive) };
-    let result = bench.run(&words, progress, &mut |_| {})?;
+    let result = bench.run(&words, replication, &mut |_| {})?;
     Ok(result.host.read_blocks as f64 * 512.0 / (result.duration_ns as f64 / 1e9))
 }

@@ -7,11 +7,10 @@ use imbrex_trace::{Input, TraceOptions};
 
 use super::super::lab::{Bench, Counts, mean};
 use super::super::report::Table;
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::under_test::SET_ASSOCIATIVE;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 use imbrex::run::many;
 
 /// Registry entry of this experiment.
@@ -60,11 +59,11 @@ struct Run {
     latency: LatencyHistogram,
 }
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
-    let closest = measure(CLOSEST, WRITES, progress)?;
-    let steady = measure(CLOSEST, WRITES_TO_STEADY, progress)?;
-    let most = measure(MOST, WRITES, progress)?;
-    let set_associative = measure(SET_ASSOCIATIVE, WRITES, progress)?;
+fn run(replication: &Replication) -> Result<Report, Failure> {
+    let closest = measure(CLOSEST, WRITES, replication)?;
+    let steady = measure(CLOSEST, WRITES_TO_STEADY, replication)?;
+    let most = measure(MOST, WRITES, replication)?;
+    let set_associative = measure(SET_ASSOCIATIVE, WRITES, replication)?;
     let mut report = Report {
         method: format!(
             "The experiment makes {WRITES} random writes of 4 KiB all over the drive, one after the other. It runs \
@@ -78,8 +77,8 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     sustained(&mut report, &closest, &set_associative);
     rise(&mut report, &Rise::of(&steady));
     longest(&mut report, &closest, &most);
-    report.tables.push(variants(progress)?);
-    if let Some(table) = real_trace(progress)? {
+    report.tables.push(variants(replication)?);
+    if let Some(table) = real_trace(replication)? {
         report.tables.push(table);
         report.remarks.push(
             "On a real trace, the layer `s-blocks` writes many sectors for each sector of the host. When an S-block \
@@ -98,7 +97,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn measure(drive: &str, writes: u64, progress: &Progress) -> Result<Run, Failure> {
+fn measure(drive: &str, writes: u64, replication: &Replication) -> Result<Run, Failure> {
     let mut run =
         Run { counts: Counts::every(1), cliff: SimTime::ZERO, end: SimTime::ZERO, latency: LatencyHistogram::new() };
     let mut each = |record: &IoRecord| {
@@ -109,7 +108,7 @@ fn measure(drive: &str, writes: u64, progress: &Progress) -> Result<Run, Failure
             run.cliff = record.start;
         }
     };
-    Bench::flat_out(drive).run(&format!("rw=randwrite,bs=4k,number_ios={writes}"), progress, &mut each)?;
+    Bench::flat_out(drive).run(&format!("rw=randwrite,bs=4k,number_ios={writes}"), replication, &mut each)?;
     Ok(run)
 }
 
@@ -216,14 +215,14 @@ fn longest(report: &mut Report, closest: &Run, most: &Run) {
 }
 
 /// Returns a table of the measurements for each of [`VARIANTS`].
-fn variants(progress: &Progress) -> Result<Table, Failure> {
+fn variants(replication: &Replication) -> Result<Table, Failure> {
     let columns =
         ["", "IOPS by thousand seconds after the cliff", "1 s windows at zero", "longest write", "most-cached-blocks"];
     let mut table = Table { heading: "One thing changed each".into(), ..Table::default() };
     table.columns = columns.map(String::from).to_vec();
     let rows = many::of_each(&VARIANTS, None, |_, (name, words)| {
-        let run = measure(&format!("{CLOSEST},{words}"), WRITES, progress)?;
-        let most = measure(&format!("{MOST},{words}"), WRITES, progress)?;
+        let run = measure(&format!("{CLOSEST},{words}"), WRITES, replication)?;
+        let most = measure(&format!("{MOST},{words}"), WRITES, replication)?;
         let means = Vec::from_iter(by_thousand(after(&run)).iter().map(|mean| format!("{mean:.0}"))).join(", ");
         let zero = after(&run).iter().filter(|&&count| count == 0).count();
         let ms = |run: &Run| format!("{:.1} ms", run.latency.max_ns() as f64 / 1e6);
@@ -251,7 +250,7 @@ const ON_REAL: [(&str, &str); 9] = [
 
 /// Returns a table that compares S-blocks with set-associative on a real trace, one change at a time. Returns `None`
 /// if the trace's file is missing.
-fn real_trace(progress: &Progress) -> Result<Option<Table>, Failure> {
+fn real_trace(replication: &Replication) -> Result<Option<Table>, Failure> {
     if !std::path::Path::new(REAL).exists() {
         return Ok(None);
     }
@@ -259,7 +258,7 @@ fn real_trace(progress: &Progress) -> Result<Option<Table>, Failure> {
         let bench = Bench::flat_out(drive);
         let file = std::fs::File::open(REAL).map_err(|error| Failure::failed(format!("{REAL}: {error}")))?;
         let mut opened = imbrex_trace::open(Input::file(REAL, file), &TraceOptions::default())?;
-        let result = bench.run_source(bench.drive()?, opened.source.as_mut(), progress, &mut |_| {})?;
+        let result = bench.run_source(bench.drive()?, opened.source.as_mut(), replication, &mut |_| {})?;
         let seconds = result.duration_ns as f64 / 1e9;
         Ok(vec![name.to_string(), format!("{:.1}", result.write_amplification), format!("{seconds:.0} s")])
     })?;

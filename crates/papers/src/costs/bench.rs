@@ -7,18 +7,23 @@
 //!    in the plans of the layer, since a volatile cache hides it from the host.
 
 use imbrex::drives::fresh;
-use imbrex::{Failure, Progress, Run};
+use imbrex::{Failure, Run};
 use imbrex_disk::{Command, SimDuration, SimTime};
 use imbrex_layer::{GroupKind, Plan};
 use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, IoRecord, Observer, Options};
 use imbrex_trace::Source;
-use imbrex_trace::generators::{self, Generator, WorkloadSpec};
+use imbrex_trace::generators::{self, WorkloadSpec};
+
+use super::super::Replication;
 
 /// Size of the volatile cache in bytes, as drives of the time have it.
 const WRITE_CACHE_BYTES: u64 = 64 << 20;
 
 /// Limit of read-ahead in bytes: half of the volatile cache, as in the profiles of drives as sold.
 const READ_AHEAD_BYTES: u64 = WRITE_CACHE_BYTES / 2;
+
+/// Seed of a built-in workload.
+const BUILT_IN_SEED: u64 = 1;
 
 /// Settings of a run of the guide: a drive as sold, and a workload.
 #[derive(Clone, Copy)]
@@ -73,12 +78,15 @@ impl<'a> Case<'a> {
     }
 
     /// Simulates the run and returns its results.
-    pub(super) fn make(&self, progress: &Progress) -> Result<Cost, Failure> {
+    pub(super) fn make(&self, replication: &Replication) -> Result<Cost, Failure> {
         let drive = fresh(self.drive)?;
-        let (mut source, arrival) = open(self.workload, drive.capacity_bytes() / 512)?;
+        let (mut source, arrival) = open(self.workload, drive.capacity_bytes() / 512, replication)?;
         let options = self.options(&drive, arrival);
         let mut watch = Watch { past_cliff: self.past_cliff, ..Watch::default() };
-        let ran = Run::new(drive, options).shown(self.drive, progress).on(source.as_mut(), &mut watch)?.whole()?;
+        let ran = Run::new(drive, options)
+            .shown(self.drive, replication.progress)
+            .on(source.as_mut(), &mut watch)?
+            .whole()?;
         let (result, series) = ran.summary(self.drive);
         Ok(Cost { result, series, cliff: watch.cliff, bursts: watch.bursts })
     }
@@ -94,16 +102,16 @@ impl<'a> Case<'a> {
 /// # Errors
 ///
 /// The workload does not exist, or does not keep a queue full.
-fn open(text: &str, device_sectors: u64) -> Result<(Box<dyn Source>, Arrival), Failure> {
+fn open(text: &str, device_sectors: u64, replication: &Replication) -> Result<(Box<dyn Source>, Arrival), Failure> {
     let (source, arrival) = match generators::named(text) {
         Some(entry) => {
-            let opened = entry.open(device_sectors, None).map_err(Failure::usage)?;
+            let opened = entry.open(device_sectors, Some(replication.seed(BUILT_IN_SEED))).map_err(Failure::usage)?;
             (opened.source, opened.arrival)
         }
         None => {
             let spec = WorkloadSpec::parse(text).map_err(Failure::usage)?;
             let arrival = spec.arrival();
-            (Box::new(Generator::new(spec, device_sectors).map_err(Failure::usage)?) as Box<dyn Source>, arrival)
+            (Box::new(replication.generator(text, device_sectors)) as Box<dyn Source>, arrival)
         }
     };
     let generators::Arrival::Closed { depth } = arrival else {

@@ -1,13 +1,12 @@
 //! The cliff: random 4 KiB writes without a pause, until the caches are full, and some after.
 
-use super::super::{Experiment, Report};
+use super::super::{Experiment, Replication, Report};
 use super::bench::{Case, Cost};
 use super::compared::DRIVES;
 use super::table::{COLUMNS, cells, rate, seconds, table};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::human;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment =
@@ -22,7 +21,7 @@ const WITHOUT: &str = "random-4k";
 /// Drives whose throughput the chart shows.
 const SHOWN: [&str; 5] = ["cmr-5900", "st5000as0011", "st8000as0022", "emulated-smr-2", "imr-1t"];
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "The workload is `{WORDS}`; it ends {PAST_CLIFF} writes after the cliff, the first time that a write has \
@@ -36,7 +35,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     let mut rows = table("Random writes of 4 KiB, 31 at a time", &columns);
     let mut lines = Vec::new();
     for (name, drive) in DRIVES {
-        let cost = measure(drive, progress)?;
+        let cost = measure(drive, replication)?;
         let mut row = vec![name.to_string()];
         row.extend(before_and_after(&cost));
         row.extend(cells(&cost));
@@ -54,10 +53,10 @@ fn has_cache(drive: &str) -> bool {
     !(drive.starts_with("cmr") || drive.starts_with("imr"))
 }
 
-fn measure(drive: &str, progress: &Progress) -> Result<Cost, Failure> {
+fn measure(drive: &str, replication: &Replication) -> Result<Cost, Failure> {
     match has_cache(drive) {
-        true => Case { past_cliff: Some(PAST_CLIFF), ..Case::new(drive, WORDS) }.make(progress),
-        false => Case::new(drive, WITHOUT).make(progress),
+        true => Case { past_cliff: Some(PAST_CLIFF), ..Case::new(drive, WORDS) }.make(replication),
+        false => Case::new(drive, WITHOUT).make(replication),
     }
 }
 

@@ -1,12 +1,11 @@
 //! Five workloads on every drive.
 
-use super::super::{Experiment, Report};
+use super::super::{Experiment, Replication, Report};
 use super::bench::{Case, Cost};
 use super::compared::DRIVES;
 use super::table::{COLUMNS, cells, megabytes, rate, table};
 use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment =
@@ -21,7 +20,7 @@ pub(super) const WORKLOADS: [(&str, &str); 5] = [
     ("backup", "Backup stream"),
 ];
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: "The tables show the built-in workloads `mail-server`, `database`, `resilver-source`, \
                  `resilver-target` and `backup` on drives that were never written before and have a volatile cache \
@@ -29,7 +28,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
             .into(),
         ..Report::default()
     };
-    compare(&mut report, "costs-drives", &DRIVES, progress)?;
+    compare(&mut report, "costs-drives", &DRIVES, replication)?;
     Ok(report)
 }
 
@@ -38,7 +37,7 @@ pub(super) fn compare(
     report: &mut Report,
     id: &str,
     drives: &[(&str, &str)],
-    progress: &Progress,
+    replication: &Replication,
 ) -> Result<(), Failure> {
     let mut relative = vec![Vec::new(); drives.len()];
     for (workload, heading) in WORKLOADS {
@@ -47,7 +46,7 @@ pub(super) fn compare(
         let mut rows = table(&format!("{heading} (`{workload}`)"), &columns);
         let mut first = None;
         for (index, (name, drive)) in drives.iter().enumerate() {
-            let cost = Case::new(drive, workload).make(progress)?;
+            let cost = Case::new(drive, workload).make(replication)?;
             rows.rows.push(row(name, &cost));
             relative[index].push(cost.rate() / *first.get_or_insert(cost.rate()));
         }

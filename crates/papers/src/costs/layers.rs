@@ -3,13 +3,12 @@
 //! The shingled geometry is that of Cassuto 2010, whose caches of 3 GB fill within a run. `media-cache` is not
 //! compared, since it is made for bands of tracks; the Seagate drives use `media-cache`.
 
-use super::super::{Experiment, Report};
+use super::super::{Experiment, Replication, Report};
 use super::bench::Case;
 use super::cliff::before_and_after;
 use super::drives::compare;
 use super::table::{COLUMNS, cells, table};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const SHINGLED: Experiment =
@@ -46,7 +45,7 @@ const ON_INTERLACED: [(&str, &str); 9] = [
 /// Workload of the first table, for shingled disks.
 const WORDS: &str = "rw=randwrite,bs=4k,number_ios=1000000,iodepth=31";
 
-fn shingled(progress: &Progress) -> Result<Report, Failure> {
+fn shingled(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "The tables compare the layers on the drive `cassuto-307g`, which serves one command at a time. Disk \
@@ -55,18 +54,18 @@ fn shingled(progress: &Progress) -> Result<Report, Failure> {
         ),
         ..Report::default()
     };
-    random_writes(&mut report, &ON_SHINGLED, Some(50_000), progress)?;
-    compare(&mut report, "costs-layers-shingled", &ON_SHINGLED, progress)?;
+    random_writes(&mut report, &ON_SHINGLED, Some(50_000), replication)?;
+    compare(&mut report, "costs-layers-shingled", &ON_SHINGLED, replication)?;
     Ok(report)
 }
 
-fn interlaced(progress: &Progress) -> Result<Report, Failure> {
+fn interlaced(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: "`imr-1t`, every track full of data; the first table has the built-in `random-4k`.".into(),
         ..Report::default()
     };
-    random_writes(&mut report, &ON_INTERLACED, None, progress)?;
-    compare(&mut report, "costs-layers-interlaced", &ON_INTERLACED, progress)?;
+    random_writes(&mut report, &ON_INTERLACED, None, replication)?;
+    compare(&mut report, "costs-layers-interlaced", &ON_INTERLACED, replication)?;
     Ok(report)
 }
 
@@ -74,14 +73,14 @@ fn random_writes(
     report: &mut Report,
     drives: &[(&str, &str)],
     past_cliff: Option<u64>,
-    progress: &Progress,
+    replication: &Replication,
 ) -> Result<(), Failure> {
     let mut columns = vec!["layer", "writes before", "time before", "writes/s before", "writes/s after"];
     columns.extend(COLUMNS);
     let mut rows = table("Random writes of 4 KiB, 31 at a time", &columns);
     let workload = if past_cliff.is_some() { WORDS } else { "random-4k" };
     for (layer, drive) in drives {
-        let cost = Case { past_cliff, ..Case::new(drive, workload) }.make(progress)?;
+        let cost = Case { past_cliff, ..Case::new(drive, workload) }.make(replication)?;
         let mut row = vec![layer.to_string()];
         row.extend(before_and_after(&cost));
         row.extend(cells(&cost));

@@ -1,10 +1,9 @@
 //! The benefit of the volatile cache: synchronous writes with and without it.
 
-use super::super::{Experiment, Report};
+use super::super::{Experiment, Replication, Report};
 use super::bench::Case;
 use super::table::{COLUMNS, cells, megabytes, rate, table};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment =
@@ -19,7 +18,7 @@ const WORKLOADS: [(&str, &str); 3] = [
     ("in order, 1 MiB", "rw=write,bs=1M,number_ios=20000"),
 ];
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut columns = vec!["drive", "cache", "writes/s", "MB/s"];
     columns.extend(COLUMNS);
     let mut report = Report {
@@ -32,7 +31,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         let mut rows = table(&format!("Writes, {what}, one at a time"), &columns);
         for (name, drive) in DRIVES {
             for (setting, has_write_cache) in [("on", true), ("off", false)] {
-                let cost = Case { has_write_cache, ..Case::new(drive, words) }.make(progress)?;
+                let cost = Case { has_write_cache, ..Case::new(drive, words) }.make(replication)?;
                 let mut row = vec![name.to_string(), setting.to_string()];
                 row.extend([rate(cost.rate()), megabytes(cost.bytes_per_second())]);
                 row.extend(cells(&cost));

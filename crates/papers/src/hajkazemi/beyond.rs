@@ -5,13 +5,12 @@ use imbrex_layer::registry;
 use imbrex_trace::generators::Arrivals;
 
 use super::super::report::Table;
-use super::super::{Experiment, Report};
+use super::super::{Experiment, Replication, Report};
 use super::runs;
 use super::table::{View, amplification, figure, listed, mean_ms, tail_ms};
 use super::under_test::{COMPARED, CONVENTIONAL, OURS};
 use super::workloads::{Case, machines};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -47,7 +46,7 @@ pub(super) fn smaller_machines() -> Vec<Case> {
     machines(Arrivals::default()).into_iter().filter(|case| case.requests() < REQUESTS_MAX).collect()
 }
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut memory = Vec::new();
     for layer in layers() {
         let name = layer.split(':').next().expect("a label has a first part");
@@ -56,7 +55,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     let (memory, too_large): (Vec<_>, Vec<_>) = memory.into_iter().partition(|(_, bytes)| *bytes <= CONTROLLER_BYTES);
     let layers: Vec<&str> = memory.iter().map(|(layer, _)| *layer).collect();
     let cases = smaller_machines();
-    let runs = runs::all(&cases, &layers, progress)?;
+    let runs = runs::all(&cases, &layers, replication)?;
     let view = View::new(Arrivals::default(), &runs);
     let names: Vec<&str> = cases.iter().map(|case| case.name).collect();
     let mut report = Report {

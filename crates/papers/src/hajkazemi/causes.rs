@@ -2,13 +2,13 @@
 
 use imbrex_trace::generators::{Arrivals, Choices};
 
+use super::super::Replication;
 use super::super::report::Table;
 use super::runs::{self, Numbers};
 use super::table::figure;
 use super::under_test::{CONVENTIONAL, MAP, RMW, SMALL_CACHE};
 use super::workloads::Case;
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Machines on which the paper finds write amplification nearly eliminated.
 const ELIMINATED: [&str; 3] = ["w56", "w39", "w106"];
@@ -22,14 +22,14 @@ fn case(name: &'static str, change: fn(&mut Choices)) -> Case {
 }
 
 /// Returns the numbers of a workload on each of the layers.
-fn numbers<const N: usize>(case: Case, labels: [&str; N], progress: &Progress) -> Result<[Numbers; N], Failure> {
-    let runs = runs::all(&[case], &labels, progress)?;
+fn numbers<const N: usize>(case: Case, labels: [&str; N], replication: &Replication) -> Result<[Numbers; N], Failure> {
+    let runs = runs::all(&[case], &labels, replication)?;
     Ok(labels.map(|label| runs[&(case, label.to_string())].numbers.clone()))
 }
 
 /// Returns a table of the share of RMW's excess writes, in sectors, that remains with track-map. The rows vary where
 /// used pages lie and how long pages stay hot.
-pub(super) fn eliminated(progress: &Progress) -> Result<Table, Failure> {
+pub(super) fn eliminated(replication: &Replication) -> Result<Table, Failure> {
     type Change = (&'static str, fn(&mut Choices));
     const CHANGES: [Change; 4] = [
         ("as above", |_| {}),
@@ -45,7 +45,7 @@ pub(super) fn eliminated(progress: &Progress) -> Result<Table, Failure> {
     for (name, change) in CHANGES {
         let mut row = vec![name.to_string()];
         for machine in ELIMINATED {
-            let [base, rmw, map] = numbers(case(machine, change), [CONVENTIONAL, RMW, MAP], progress)?;
+            let [base, rmw, map] = numbers(case(machine, change), [CONVENTIONAL, RMW, MAP], replication)?;
             let left = (map.amplification - base.amplification) / (rmw.amplification - base.amplification);
             row.push(format!("{:.1} %", left * 100.0));
         }
@@ -56,7 +56,7 @@ pub(super) fn eliminated(progress: &Progress) -> Result<Table, Failure> {
 
 /// Returns a table of the tails of writes on the worst machines, with requests at shorter intervals and with a smaller
 /// cache.
-pub(super) fn fallen_behind(progress: &Progress) -> Result<Table, Failure> {
+pub(super) fn fallen_behind(replication: &Replication) -> Result<Table, Failure> {
     let columns = [
         "",
         "mean of writes, conventional",
@@ -78,7 +78,7 @@ pub(super) fn fallen_behind(progress: &Progress) -> Result<Table, Failure> {
                 case.choices.days = days;
                 let label = |layer: &str| if small { format!("{layer}:{SMALL_CACHE}") } else { layer.to_string() };
                 let (base, rmw) = (label(CONVENTIONAL), label(RMW));
-                let [base, rmw] = numbers(case, [&base, &rmw], progress)?;
+                let [base, rmw] = numbers(case, [&base, &rmw], replication)?;
                 let ms = |ms: f64| format!("{} ms", figure(ms));
                 table.rows.push(vec![
                     format!("{machine} in {days} days, {} MiB of write cache", if small { 8 } else { 64 }),

@@ -5,11 +5,10 @@
 use imbrex_disk::Command;
 
 use super::super::aghayev::observed::Dice;
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::timed_layer::TimedLayer;
 use super::under_test::{CACHE, CONVENTIONAL, FLIP, MAP, RMW};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment =
@@ -36,7 +35,7 @@ const EXACT_SHARE: f64 = 0.998;
 /// Parameters for intervals of eight host writes that move at most one track each.
 const EAGER: &str = "interval=8,hot_tracks=1,hotness=reset,payback=0,watch=0";
 
-fn run(_bars: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "The experiment measures the costs of operations on the profile `imr-1t`, one operation after the other, \
@@ -50,11 +49,11 @@ fn run(_bars: &Progress) -> Result<Report, Failure> {
         ),
         ..Report::default()
     };
-    host_costs(&mut report)?;
-    move_costs(&mut report)?;
-    exact_writes(&mut report)?;
-    exact_moves(&mut report)?;
-    memory(&mut report)?;
+    host_costs(&mut report, replication)?;
+    move_costs(&mut report, replication)?;
+    exact_writes(&mut report, replication)?;
+    exact_moves(&mut report, replication)?;
+    memory(&mut report, replication)?;
     report.remarks.push(
         "In `imr-rmw`, k is the time of the trip to the backup region and back, in rotations. The trip takes two \
          seeks (t_seek is the seek to the region) and the wait for a place in the region, which may lie at any \
@@ -121,8 +120,8 @@ fn places(trial: &TimedLayer, dice: &mut Dice, count: usize, wanted: Wanted) -> 
     places
 }
 
-fn host_costs(report: &mut Report) -> Result<(), Failure> {
-    let mut dice = Dice(21);
+fn host_costs(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
+    let mut dice = Dice(replication.seed(21));
     let mut random = |layer: &str, wanted: Wanted| -> Result<Costs, Failure> {
         let mut trial = TimedLayer::new(&format!("{layer}:{HALF}"))?;
         let mut costs = Costs::default();
@@ -263,29 +262,29 @@ const MOVED: [Moved; 5] = [
 ];
 
 impl Moved {
-    fn measured(&self, mechanics: &str) -> Result<Vec<super::timed_layer::Cost>, Failure> {
+    fn measured(&self, mechanics: &str, replication: &Replication) -> Result<Vec<super::timed_layer::Cost>, Failure> {
         let words = format!("{}:{EAGER},{},{mechanics}", self.layer, self.parameters);
         let (count, first, end) = self.phases;
-        let moves = moves(&words, &mut Dice(22))?;
+        let moves = moves(&words, &mut Dice(replication.seed(22)))?;
         // The first promotion finds a free slot and evicts nothing, so it has fewer phases and is left out.
         let of_kind = moves.into_iter().filter(|phases| phases.len() == count);
         Ok(of_kind.map(|phases| phases[first..end].iter().fold(Default::default(), |sum, &cost| sum + cost)).collect())
     }
 }
 
-fn move_costs(report: &mut Report) -> Result<(), Failure> {
+fn move_costs(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
     for moved in &MOVED {
         let mut costs = Costs::default();
-        moved.measured(HALF)?.iter().for_each(|cost| costs.see(cost.whole_ns));
+        moved.measured(HALF, replication)?.iter().for_each(|cost| costs.see(cost.whole_ns));
         costs.claim(report, moved.name, moved.theirs, moved.seeks, moved.rotations);
     }
     Ok(())
 }
 
 /// Adds the claims for whole moves under `exact`: seeks, passes over whole tracks, and switches.
-fn exact_moves(report: &mut Report) -> Result<(), Failure> {
+fn exact_moves(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
     for moved in &MOVED {
-        let costs = moved.measured("mechanics.rotation=exact")?;
+        let costs = moved.measured("mechanics.rotation=exact", replication)?;
         let count = costs.len() as f64;
         let sum = costs.iter().fold(super::timed_layer::Cost::default(), |sum, &cost| sum + cost);
         let rotations = (sum.whole_ns - sum.seek_ns - sum.switch_ns) as f64 / ROTATION_NS as f64 / count;
@@ -307,13 +306,13 @@ fn exact_moves(report: &mut Report) -> Result<(), Failure> {
 }
 
 /// Adds the claims for random writes to bottom tracks under `exact`, with one backup region and with sixteen.
-fn exact_writes(report: &mut Report) -> Result<(), Failure> {
+fn exact_writes(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
     for regions in [1, 16] {
         let mut trial = TimedLayer::new(&format!("{RMW}:backup_regions={regions},mechanics.rotation=exact"))?;
         let (mut whole_ns, mut seek_ns, mut trips, mut away_ns) = (0.0, 0.0, 0.0, 0.0);
         let mut off_whole: f64 = 0.0;
         let mut at = 0;
-        for lba in places(&trial, &mut Dice(23), WRITES, Wanted::Bottom) {
+        for lba in places(&trial, &mut Dice(replication.seed(23)), WRITES, Wanted::Bottom) {
             whole_ns += trial.serve(Command::write(lba, 1)).whole_ns as f64;
             let path = trial.path();
             let (first, second, backup, back) = (path[0], path[1], path[2], path[path.len() - 3]);
@@ -355,7 +354,7 @@ fn exact_writes(report: &mut Report) -> Result<(), Failure> {
 }
 
 /// Adds the claims for the maps of 20 TB in tracks of 1.5 MB, and for the log of an interval.
-fn memory(report: &mut Report) -> Result<(), Failure> {
+fn memory(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
     /// Number of tracks: one more than 20 TB fill, since tracks come in pairs.
     const TRACKS: u64 = 13_333_334;
     for (layer, name, theirs, expected) in [
@@ -374,7 +373,7 @@ fn memory(report: &mut Report) -> Result<(), Failure> {
     }
     let mut trial = TimedLayer::new(&format!("{FLIP}:interval=20000"))?;
     let before = trial.memory().measured_bytes;
-    let mut dice = Dice(24);
+    let mut dice = Dice(replication.seed(24));
     // One write fewer than an interval has. Each write lies across the end of a track, so it counts for two tracks.
     for _ in 0..19_999 {
         let track = dice.below(trial.capacity() / TRACK_SECTORS - 2) + 1;

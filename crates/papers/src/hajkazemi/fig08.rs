@@ -3,7 +3,7 @@
 use imbrex_trace::generators::Arrivals;
 
 use super::super::report::Table;
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::beyond::smaller_machines;
 use super::causes;
 use super::runs::{self, Runs};
@@ -16,7 +16,6 @@ use super::under_test::{CACHE, COMPARED, CONVENTIONAL, FLIP, MAP, OURS, PROPOSED
 use super::workloads::{Case, MACHINES, machines, real};
 use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -32,9 +31,9 @@ const UNAFFECTED: [&str; 4] = ["w08", "w24", "w31", "w43"];
 /// Machines whose mean latency with RMW is noticeably higher (§4).
 const SLOWED: [&str; 7] = ["w09", "w17", "w39", "w46", "w56", "w61", "w87"];
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let cases: Vec<Case> = Arrivals::ALL.into_iter().flat_map(machines).collect();
-    let runs = runs::all(&cases, &COMPARED, progress)?;
+    let runs = runs::all(&cases, &COMPARED, replication)?;
     let mut report = Report { method: method(), ..Report::default() };
     amplification_claims(&mut report, &runs);
     mean_claims(&mut report, &runs);
@@ -54,10 +53,10 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
             report.remarks.push(view.markdown(&title, &COMPARED, measure));
         }
     }
-    report.tables.push(second_values(&runs, progress)?);
-    report.tables.push(causes::eliminated(progress)?);
-    report.tables.push(causes::fallen_behind(progress)?);
-    real_traces(&mut report, progress)?;
+    report.tables.push(second_values(&runs, replication)?);
+    report.tables.push(causes::eliminated(replication)?);
+    report.tables.push(causes::fallen_behind(replication)?);
+    real_traces(&mut report, replication)?;
     Ok(report)
 }
 
@@ -291,7 +290,7 @@ fn unaffected_claims(report: &mut Report, runs: &Runs) {
 }
 
 /// Returns a table of the main claims with other values for our choices, and with our versions of the layers.
-fn second_values(runs: &Runs, progress: &Progress) -> Result<Table, Failure> {
+fn second_values(runs: &Runs, replication: &Replication) -> Result<Table, Failure> {
     let arrivals = Arrivals::default();
     let cached = |label: &str| format!("{label}:{SMALL_CACHE}");
     let mut sets: Vec<(String, [String; 4])> = vec![("as above".into(), [RMW, FLIP, CACHE, MAP].map(String::from))];
@@ -306,7 +305,7 @@ fn second_values(runs: &Runs, progress: &Progress) -> Result<Table, Failure> {
     sets.push(("ours: power-safe, counts that decay, moves that pay".into(), [RMW.into(), flip, cache, map]));
     let labels: Vec<&str> = sets.iter().flat_map(|set| &set.1).map(String::as_str).collect();
     let cases = smaller_machines();
-    let mut all = runs::all(&cases, &labels, progress)?;
+    let mut all = runs::all(&cases, &labels, replication)?;
     all.extend(runs.iter().map(|(pair, run)| (pair.clone(), run.clone())));
     let view = View::new(arrivals, &all);
     let columns = ["", "halved in sectors", "worse in sectors", "halved in operations", "worse in operations"];
@@ -339,14 +338,14 @@ fn second_values(runs: &Runs, progress: &Progress) -> Result<Table, Failure> {
 
 /// Adds tables for the real traces whose files exist, and the claim that the paper makes for its own traces: no layer
 /// writes more than RMW.
-fn real_traces(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
+fn real_traces(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
     let cases = real();
     if cases.is_empty() {
         report.remarks.push("Skipped: real traces are not at hand.".into());
         return Ok(());
     }
     let labels: Vec<&str> = COMPARED.into_iter().chain(OURS).collect();
-    let runs = runs::all(&cases, &labels, progress)?;
+    let runs = runs::all(&cases, &labels, replication)?;
     let of = |case: &Case, label: &str| &runs[&(*case, label.to_string())].numbers;
     for (unit, measure) in [("sectors", amplification as Measure), ("operations", operations)] {
         let mut table = Table { heading: format!("Write amplification in {unit}, real traces"), ..Table::default() };

@@ -2,13 +2,12 @@
 
 use imbrex_disk::{Operation, SimTime};
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::timed_layer::TimedLayer;
 use super::under_test::RMW;
 use super::workloads::Case;
 use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 use imbrex_trace::generators::Arrivals;
 
 /// Registry entry of this experiment.
@@ -44,11 +43,11 @@ struct Heat {
     ranked: Vec<usize>,
 }
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let names = ["w106", "w39", "w09", "w87", "w17"];
     let mut heats = Vec::new();
     for name in names {
-        heats.push((name, Heat::of(name, progress)?));
+        heats.push((name, Heat::of(name, replication)?));
     }
     let mut report = Report {
         method: "The experiment counts the writes of the stand-ins to each 2 MiB of addresses over the whole \
@@ -98,17 +97,17 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 }
 
 impl Heat {
-    fn of(name: &'static str, progress: &Progress) -> Result<Heat, Failure> {
+    fn of(name: &'static str, replication: &Replication) -> Result<Heat, Failure> {
         let sectors = Case::of(name, Arrivals::default()).reach_sectors().expect("stand-ins have a reach");
-        let mut source = Case::of(name, Arrivals::default()).open()?;
-        let bar = progress.requests(name, source.expected_requests());
+        let mut source = Case::of(name, Arrivals::default()).seeded(replication).open()?;
+        let bar = replication.progress.requests(name, source.expected_requests());
         let mut writes = vec![0; sectors.div_ceil(TRACK_SECTORS) as usize];
         let mut requests = 0u64;
         while let Some(request) = source.next(SimTime::ZERO)? {
             requests += 1;
             if requests.is_multiple_of(1 << 16) {
                 bar.set_position(requests);
-                if progress.should_stop() {
+                if replication.progress.should_stop() {
                     return Err(Failure::interrupted());
                 }
             }

@@ -3,7 +3,7 @@
 
 use imbrex_trace::generators::Arrivals;
 
-use super::super::{Experiment, Report};
+use super::super::{Experiment, Replication, Report};
 use super::runs::{self, Curves, Runs};
 use super::sentences::*;
 use super::table::{Outcome, claim, write_mean_ms};
@@ -11,7 +11,6 @@ use super::under_test::{CACHE, COMPARED, CONVENTIONAL, FLIP, MAP, PROPOSED, RMW}
 use super::workloads::Case;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -23,11 +22,11 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Machines of the figures.
 const NAMES: [&str; 2] = ["w46", "w28"];
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let names = runs::WITH_CURVES;
     let cases: Vec<Case> =
         Arrivals::ALL.into_iter().flat_map(|arrivals| names.map(|name| Case::of(name, arrivals))).collect();
-    let runs = runs::all(&cases, &COMPARED, progress)?;
+    let runs = runs::all(&cases, &COMPARED, replication)?;
     let mut report = Report {
         method: "The experiment uses the runs of figs 8 and 9 of Hajkazemi 2019. The *share of writes slowed* is the \
                  largest difference between the distributions of write latency on a drive and on the conventional \

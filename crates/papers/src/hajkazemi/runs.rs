@@ -14,12 +14,13 @@ use std::sync::{Arc, Mutex};
 
 use imbrex::drives::fresh;
 use imbrex::run::many;
-use imbrex::{Failure, Progress, Run};
+use imbrex::{Failure, Run};
 use imbrex_disk::Sectors;
 use imbrex_sim::schedule::Schedule;
 use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, Options};
 use serde::{Deserialize, Serialize};
 
+use super::super::Replication;
 use super::under_test;
 use super::workloads::Case;
 
@@ -93,23 +94,28 @@ pub(super) type Runs = BTreeMap<(Case, String), Arc<Measured>>;
 /// Results of this process's runs, shared by the experiments.
 static KEPT: Mutex<Runs> = Mutex::new(BTreeMap::new());
 
-/// Returns the results of every workload in `cases` on every layer in `labels`, after making the runs that are
-/// missing.
-pub(super) fn all(cases: &[Case], labels: &[&str], progress: &Progress) -> Result<Runs, Failure> {
+/// Returns the results of every workload in `cases`, with the seed of the replication, on every layer in `labels`,
+/// after making the runs that are missing. The keys of the results are the workloads as given, whatever the seed.
+pub(super) fn all(cases: &[Case], labels: &[&str], replication: &Replication) -> Result<Runs, Failure> {
     let pairs: Vec<_> =
         cases.iter().flat_map(|case| labels.iter().map(move |label| (*case, label.to_string()))).collect();
-    let mut missing: Vec<_> = pairs.iter().filter(|pair| kept(pair).is_none()).collect();
+    let seeded = |(case, label): &(Case, String)| (case.seeded(replication), label.clone());
+    let mut missing: Vec<_> = pairs.iter().map(seeded).filter(|pair| kept(pair).is_none()).collect();
     missing.sort_by_key(|(case, _)| std::cmp::Reverse(case.requests()));
     many::of_each(&missing, None, |_, pair| {
         let run = match from_file(pair) {
             Some(run) => run,
-            None => one(&pair.0, &pair.1, progress)?,
+            None => one(&pair.0, &pair.1, replication)?,
         };
         to_file(pair, &run)?;
-        KEPT.lock().expect("no thread panics while it holds the runs").insert((*pair).clone(), Arc::new(run));
+        KEPT.lock().expect("no thread panics while it holds the runs").insert(pair.clone(), Arc::new(run));
         Ok(())
     })?;
-    Ok(pairs.into_iter().map(|pair| (pair.clone(), kept(&pair).expect("it has been run"))).collect())
+    let ran = |pair: (Case, String)| {
+        let run = kept(&seeded(&pair)).expect("it has been run");
+        (pair, run)
+    };
+    Ok(pairs.into_iter().map(ran).collect())
 }
 
 fn kept(pair: &(Case, String)) -> Option<Arc<Measured>> {
@@ -139,12 +145,12 @@ fn drive(case: &Case, label: &str) -> Result<Drive, Failure> {
     Ok(drive.grown_to(sectors, &[])?)
 }
 
-fn one(case: &Case, label: &str, progress: &Progress) -> Result<Measured, Failure> {
+fn one(case: &Case, label: &str, replication: &Replication) -> Result<Measured, Failure> {
     let drive = drive(case, label)?;
     let mut source = case.open()?;
     let options = Options { arrival: Arrival::FixedQueue(QUEUE), schedule: Schedule::Fifo, ..Options::live(&drive) };
     let name = format!("{} {label}", case.key());
-    let ran = Run::new(drive, options).shown(&name, progress).of(source.as_mut())?.whole()?;
+    let ran = Run::new(drive, options).shown(&name, replication.progress).of(source.as_mut())?.whole()?;
     assert!(ran.outcome.metrics.rejected.is_empty(), "{name}: it fits: {:?}", ran.outcome.metrics.rejected);
     let (result, series) = ran.summary("");
     let curves = WITH_CURVES.contains(&case.name).then(|| curves(&series));

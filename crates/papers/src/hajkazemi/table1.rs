@@ -5,13 +5,12 @@ use imbrex_disk::{Operation, SimTime};
 use imbrex_trace::When;
 use imbrex_trace::generators::Arrivals;
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::runs;
 use super::table::{View, figure};
 use super::under_test::{CONVENTIONAL, RMW};
 use super::workloads::{Case, MACHINES, machines};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -20,7 +19,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: "The values of table 1 and figs 5 to 7 of Hajkazemi 2019 are lost. So the experiment compares the \
                  statements of the paper's text about them with the stand-ins, which were made to published \
@@ -29,14 +28,14 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
             .into(),
         ..Report::default()
     };
-    sizes(&mut report, progress)?;
-    gaps(&mut report, progress)?;
-    dilation(&mut report, progress)?;
+    sizes(&mut report, replication)?;
+    gaps(&mut report, replication)?;
+    dilation(&mut report, replication)?;
     Ok(report)
 }
 
-fn sizes(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
-    let runs = runs::all(&machines(Arrivals::default()), &[CONVENTIONAL], progress)?;
+fn sizes(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
+    let runs = runs::all(&machines(Arrivals::default()), &[CONVENTIONAL], replication)?;
     let view = View::new(Arrivals::default(), &runs);
     let requests = MACHINES.map(|name| view.of(name, CONVENTIONAL).requests as f64 / 1e6);
     let (least, most) =
@@ -71,11 +70,11 @@ fn sizes(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
 
 /// Adds the claims for the gaps between requests of the two machines that the text on fig. 6 describes, with arrivals
 /// from each source.
-fn gaps(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
+fn gaps(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
     let by_source = |name: &'static str, writes_alone: bool, told: fn(&[u64]) -> (String, bool)| {
         let mut all = (Vec::new(), true);
         for arrivals in Arrivals::ALL {
-            let (ours, holds) = told(&sorted_gaps(&Case::of(name, arrivals), writes_alone, progress)?);
+            let (ours, holds) = told(&sorted_gaps(&Case::of(name, arrivals), writes_alone, replication)?);
             all.0.push(format!("{}: {ours}", arrivals.name()));
             all.1 &= holds;
         }
@@ -112,9 +111,10 @@ fn is_four_fifths(share: f64) -> bool {
 
 /// Returns the times, in ns, from the preceding request to each request, or to each write if `writes_alone`, in rising
 /// order.
-fn sorted_gaps(case: &Case, writes_alone: bool, progress: &Progress) -> Result<Vec<u64>, Failure> {
+fn sorted_gaps(case: &Case, writes_alone: bool, replication: &Replication) -> Result<Vec<u64>, Failure> {
+    let case = case.seeded(replication);
     let mut source = case.open()?;
-    let bar = progress.requests(&case.key(), source.expected_requests());
+    let bar = replication.progress.requests(&case.key(), source.expected_requests());
     let mut gaps = Vec::new();
     let mut last = None;
     while let Some(request) = source.next(SimTime::ZERO)? {
@@ -129,9 +129,9 @@ fn sorted_gaps(case: &Case, writes_alone: bool, progress: &Progress) -> Result<V
 }
 
 /// Adds the claim of fig. 7, of which the text gives two values without the names of the workloads.
-fn dilation(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
+fn dilation(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
     let cases: Vec<Case> = Arrivals::ALL.into_iter().flat_map(machines).collect();
-    let runs = runs::all(&cases, &[CONVENTIONAL, RMW], progress)?;
+    let runs = runs::all(&cases, &[CONVENTIONAL, RMW], replication)?;
     let told = Arrivals::ALL.map(|arrivals| {
         let view = View::new(arrivals, &runs);
         let late = |name: &str| {

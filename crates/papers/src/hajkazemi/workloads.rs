@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use imbrex_trace::generators::{self, Arrivals, Choices};
 use imbrex_trace::{Input, Source, TraceOptions};
 
+use super::super::Replication;
 use imbrex::error::Failure;
 
 /// Machines of Hajkazemi 2019 table 1, in the table's order.
@@ -18,7 +19,7 @@ pub(super) const REAL: [&str; 3] =
     ["cloudPhysicsIO.vscsi", "blkreplay-linux-mysql.load.gz", "blkreplay-windows-mssql.load.gz"];
 const SAMPLE_FOLDER: &str = "../shared/traces";
 
-/// Seed of every stand-in.
+/// Seed of every stand-in in the first replication.
 const SEED: u64 = 1;
 
 /// A workload: the synthetic stand-in for the trace of a machine of the paper, or a real trace.
@@ -28,12 +29,19 @@ pub(super) struct Case {
     pub name: &'static str,
     /// Options of the synthetic stand-in, such as its source of arrival times; ignored for a real trace.
     pub choices: Choices,
+    /// Seed of the synthetic stand-in; of no effect on a real trace.
+    pub seed: u64,
 }
 
 impl Case {
     /// Returns the stand-in of a machine, or a real trace, with arrivals from `arrivals`.
     pub(super) fn of(name: &'static str, arrivals: Arrivals) -> Case {
-        Case { name, choices: Choices { arrivals, ..Choices::default() } }
+        Case { name, choices: Choices { arrivals, ..Choices::default() }, seed: SEED }
+    }
+
+    /// Returns this workload with the seed of the replication. A real trace has none.
+    pub(super) fn seeded(self, replication: &Replication) -> Case {
+        if self.is_real() { self } else { Case { seed: replication.seed(self.seed), ..self } }
     }
 
     /// Returns the name of the workload in results.
@@ -51,6 +59,9 @@ impl Case {
         if self.choices.is_steady {
             key += " steady";
         }
+        if self.seed != SEED {
+            key += &format!(" seed {}", self.seed);
+        }
         key
     }
 
@@ -65,13 +76,13 @@ impl Case {
 
     /// Returns about how many requests the workload has, so that the longest runs can start first; 0 for a real trace.
     pub(super) fn requests(&self) -> u64 {
-        let source = generators::stand_in(&stand_in(self.name), self.choices, SEED);
+        let source = generators::stand_in(&stand_in(self.name), self.choices, self.seed);
         source.and_then(|source| source.expected_requests()).unwrap_or(0)
     }
 
     /// Opens the workload and returns a source of all its requests.
     pub(super) fn open(&self) -> Result<Box<dyn Source>, Failure> {
-        if let Some(source) = generators::stand_in(&stand_in(self.name), self.choices, SEED) {
+        if let Some(source) = generators::stand_in(&stand_in(self.name), self.choices, self.seed) {
             return Ok(source);
         }
         let path = real_path(self.name);

@@ -8,8 +8,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use imbrex::Failure;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
-use imbrex::{Failure, Progress};
 use imbrex_fs::load::bench::{tree_directories, tree_path};
 use imbrex_fs::load::random::Choices;
 
@@ -17,7 +17,7 @@ use super::choices::{FILE_BYTES, FILES, MEMORY_BYTES, PC_DISK, READS, SEED, WARM
 use super::memory::MemoryBound;
 use crate::kernel_fs::KernelFs;
 use crate::report::Table;
-use crate::{ClaimKind, Experiment, Report};
+use crate::{ClaimKind, Experiment, Replication, Report};
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment =
@@ -55,12 +55,12 @@ impl Point {
     }
 }
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report { method: method(), ..Report::default() };
     let mut curves: Vec<Vec<Point>> = vec![Vec::new(); MEMORY_BYTES.len()];
     for files in FILES {
-        let bar = progress.steps(&format!("{files} files"));
-        let counted = count(files, &|words| bar.set_message(words.to_string()));
+        let bar = replication.progress.steps(&format!("{files} files"));
+        let counted = count(files, replication, &|words| bar.set_message(words.to_string()));
         bar.finish_and_clear();
         match counted {
             Ok(counted) => {
@@ -100,11 +100,11 @@ fn method() -> String {
 }
 
 /// Returns the device's I/Os during the counted reads, for each size of memory.
-fn count(files: u64, tell: &dyn Fn(&str)) -> Result<Vec<Counted>, Failure> {
+fn count(files: u64, replication: &Replication, tell: &dyn Fn(&str)) -> Result<Vec<Counted>, Failure> {
     tell("made");
     let mut kernel = KernelFs::ext4(PC_DISK)?;
     make(kernel.directory(), files).map_err(Failure::failed)?;
-    let order = order(files);
+    let order = order(files, replication.seed(SEED));
     let each = order.chunks(WARM_READS + READS);
     let mut counted = Vec::new();
     for (bytes, numbers) in MEMORY_BYTES.into_iter().zip(each) {
@@ -130,8 +130,8 @@ fn make(directory: &Path, files: u64) -> std::io::Result<()> {
 }
 
 /// Returns, in random order, the numbers of as many different files as all reads need.
-fn order(files: u64) -> Vec<u64> {
-    let mut choices = Choices::new(SEED);
+fn order(files: u64, seed: u64) -> Vec<u64> {
+    let mut choices = Choices::new(seed);
     let mut numbers: Vec<u64> = (0..files).collect();
     let wanted = MEMORY_BYTES.len() * (WARM_READS + READS);
     for place in 0..wanted {
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn no_file_is_read_twice() {
-        let order = order(FILES[0]);
+        let order = order(FILES[0], SEED);
         let different: std::collections::BTreeSet<_> = order.iter().collect();
         assert_eq!((order.len(), different.len()), (40_000, 40_000));
         assert!(order.iter().all(|number| *number < FILES[0]));

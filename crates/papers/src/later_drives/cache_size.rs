@@ -2,10 +2,9 @@
 //! space limits large ones.
 
 use super::super::aghayev::observed::{is_near, writes_until_cleaning};
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::measured::{DRIVES, SOURCE};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -14,7 +13,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: "The experiment makes random writes all over the drive, with 31 outstanding, until one of them has to \
              wait for cleaning. The amount of data written before that write is the *effective size* of the cache. \
@@ -26,7 +25,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         for &(kib, theirs) in drive.effective_gib {
             let most = (60 << 20) / kib;
             let words = format!("rw=randwrite,bs={kib}k,number_ios={}", most.min(400_000));
-            let writes = writes_until_cleaning(drive.profile, 31, &words, progress)?;
+            let writes = writes_until_cleaning(drive.profile, 31, &words, replication)?;
             let gib = writes.map(|writes| (writes * kib) as f64 / (1 << 20) as f64);
             report.claim(
                 ClaimKind::Predicted,

@@ -3,11 +3,10 @@
 use imbrex_disk::SimDuration;
 
 use super::super::aghayev::observed::is_near;
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::measured::{DRIVES, SOURCE};
 use super::scattered_writes::write_blocks;
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment =
@@ -16,7 +15,7 @@ pub(super) const EXPERIMENT: Experiment =
 /// Time in which the drive gets no requests.
 const PAUSE: SimDuration = SimDuration(24 * 3600 * 1_000_000_000);
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method:
             "Writes of 1 MiB to random places, all different, fill the cache. Then the drive gets no requests. The \
@@ -27,7 +26,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     };
     for drive in &DRIVES {
         let blocks = drive.cache_gib << 10;
-        let seen = write_blocks(drive.profile, blocks, PAUSE, progress)?;
+        let seen = write_blocks(drive.profile, blocks, PAUSE, replication)?;
         let hours = |time: SimDuration| time.as_secs_f64() / 3600.0;
         let (begun, drained) = seen.background.map_or((f64::INFINITY, f64::INFINITY), |(first, last)| {
             (hours(first.since(seen.written)), hours(last.since(first)))

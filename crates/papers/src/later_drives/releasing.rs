@@ -3,11 +3,10 @@
 use imbrex_disk::SimDuration;
 
 use super::super::aghayev::observed::is_near;
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::measured::{DRIVES, SOURCE};
 use super::scattered_writes::{MIB_SECTORS, write_blocks};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -19,7 +18,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Number of writes beyond the capacity of the cache.
 const STALLED: u64 = 500;
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "The experiment makes random writes of 1 MiB, no two to the same place, with 31 outstanding: as many as \
@@ -32,7 +31,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     };
     for drive in &DRIVES {
         let blocks = drive.cache_gib << 10;
-        let seen = write_blocks(drive.profile, blocks + STALLED, SimDuration::ZERO, progress)?;
+        let seen = write_blocks(drive.profile, blocks + STALLED, SimDuration::ZERO, replication)?;
         let stalled: Vec<u64> = seen.freed_sectors.iter().copied().skip_while(|&freed| freed == 0).collect();
         let freed = stalled.iter().sum::<u64>() as f64 / MIB_SECTORS as f64;
         let per_write = freed / stalled.len().max(1) as f64;

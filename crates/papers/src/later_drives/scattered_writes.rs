@@ -1,11 +1,12 @@
 //! Writes of 1 MiB to different random places, and the drive's cleaning meanwhile and afterwards.
 
-use imbrex::{Failure, Progress, Run};
+use imbrex::{Failure, Run};
 use imbrex_disk::{Command, Extent, SimDuration, SimTime};
 use imbrex_layer::{Cause, Kind, Plan, StepOp};
 use imbrex_sim::{Arrival, IoRecord, Observer, Options};
 use imbrex_trace::{Recorded, Request, When};
 
+use super::super::Replication;
 use super::super::aghayev::observed::{Dice, capacity_sectors};
 use imbrex::drives::fresh;
 
@@ -13,6 +14,8 @@ use imbrex::drives::fresh;
 pub(super) const MIB_SECTORS: u64 = 2048;
 /// Number of commands outstanding: the depth of the drive's queue.
 const DEPTH: u32 = 31;
+/// Seed of the order of the places.
+const SEED: u64 = 2026;
 
 /// Measurements of a run of scattered writes.
 #[derive(Default)]
@@ -27,13 +30,19 @@ pub(super) struct Seen {
 }
 
 /// Writes `count` blocks of 1 MiB to different places of a fresh `drive`, then sends no request for `pause`.
-pub(super) fn write_blocks(drive: &str, count: u64, pause: SimDuration, progress: &Progress) -> Result<Seen, Failure> {
+pub(super) fn write_blocks(
+    drive: &str,
+    count: u64,
+    pause: SimDuration,
+    replication: &Replication,
+) -> Result<Seen, Failure> {
     let drive = fresh(drive)?;
     let places = capacity_sectors(&drive) / MIB_SECTORS;
-    let mut requests: Vec<Request> = different(places, count).map(|place| request(place, None)).collect();
+    let mut requests: Vec<Request> =
+        different(places, count, replication.seed(SEED)).map(|place| request(place, None)).collect();
     requests.push(request(0, Some(pause)));
     let (label, mut watch) = (drive.label.clone(), Watch { seen: Seen::default(), cache: None });
-    let run = Run::new(drive, Options::bare(Arrival::Closed(DEPTH))).shown(&label, progress);
+    let run = Run::new(drive, Options::bare(Arrival::Closed(DEPTH))).shown(&label, replication.progress);
     run.on(&mut Recorded::new(requests), &mut watch)?.whole()?;
     Ok(watch.seen)
 }
@@ -48,8 +57,8 @@ fn request(place: u64, pause: Option<SimDuration>) -> Request {
 }
 
 /// Returns `count` different numbers below `bound`, in random order.
-fn different(bound: u64, count: u64) -> impl Iterator<Item = u64> {
-    let (mut dice, mut seen) = (Dice(2026), std::collections::BTreeSet::new());
+fn different(bound: u64, count: u64, seed: u64) -> impl Iterator<Item = u64> {
+    let (mut dice, mut seen) = (Dice(seed), std::collections::BTreeSet::new());
     let draws = std::iter::repeat_with(move || dice.below(bound)).filter(move |&number| seen.insert(number));
     draws.take(count as usize)
 }

@@ -2,14 +2,12 @@
 
 use imbrex_disk::SimTime;
 use imbrex_trace::Source;
-use imbrex_trace::generators::{Generator, WorkloadSpec};
 
 use super::super::aghayev::observed::{capacity_sectors, is_near, writes_until_cleaning};
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::measured::{DRIVES, SOURCE};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -23,7 +21,7 @@ const KIB: u64 = 64;
 /// Exponents of Zipf's law, from the most even distribution to the most skewed.
 const EXPONENTS: [&str; 3] = ["0.5", "0.8", "0.95"];
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "The experiment makes writes of {KIB} KiB, with addresses by Zipf's law over the drive and 31 \
@@ -37,8 +35,8 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         let mut before = 0.0;
         for exponent in EXPONENTS {
             let words = format!("rw=randwrite,bs={KIB}k,random_distribution=zipf:{exponent},number_ios=3000000");
-            let writes = writes_until_cleaning(drive.profile, 31, &words, progress)?.unwrap_or(u64::MAX);
-            let expected = writes_until_blocks(drive.profile, &words)?;
+            let writes = writes_until_cleaning(drive.profile, 31, &words, replication)?.unwrap_or(u64::MAX);
+            let expected = writes_until_blocks(drive.profile, &words, replication)?;
             let gib = (writes.saturating_mul(KIB)) as f64 / (1 << 20) as f64;
             report.claim(
                 ClaimKind::Shape,
@@ -54,14 +52,13 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 }
 
 /// Returns the number of writes of the workload `words` that touch no more blocks than the drive's map has entries.
-fn writes_until_blocks(profile: &str, words: &str) -> Result<u64, Failure> {
+fn writes_until_blocks(profile: &str, words: &str, replication: &Replication) -> Result<u64, Failure> {
     let drive = fresh(profile)?;
     let parameters = imbrex_disk::Profile::named(profile).expect("experiments name built-in profiles");
     let parameters = parameters.parameters_for("media-cache");
     let entries = parameters.iter().find(|(key, _)| key == "map_entries").and_then(|(_, value)| value.parse().ok());
     let entries: usize = entries.expect("the profiles of these drives say how many");
-    let spec = WorkloadSpec::parse(words).expect("experiments' words are right");
-    let mut source = Generator::new(spec, capacity_sectors(&drive)).expect("experiments' words are right");
+    let mut source = replication.generator(words, capacity_sectors(&drive));
     let (mut seen, mut writes) = (std::collections::BTreeSet::new(), 0);
     while let Some(request) = source.next(SimTime::ZERO)? {
         seen.insert(request.command.lba);

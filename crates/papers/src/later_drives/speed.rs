@@ -3,11 +3,10 @@
 use imbrex_disk::{SimDuration, SimTime};
 
 use super::super::aghayev::observed::is_near;
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::measured::{DRIVES, SOURCE};
 use super::scattered_writes::write_blocks;
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -19,7 +18,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Number of blocks of 1 MiB written.
 const BLOCKS: u64 = 4096;
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "{BLOCKS} random writes of 1 MiB, 31 outstanding, into the empty cache. Ours may differ by 10 %."
@@ -27,7 +26,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         ..Report::default()
     };
     for drive in &DRIVES {
-        let seen = write_blocks(drive.profile, BLOCKS, SimDuration::ZERO, progress)?;
+        let seen = write_blocks(drive.profile, BLOCKS, SimDuration::ZERO, replication)?;
         let rate = (BLOCKS << 20) as f64 / 1e6 / seen.written.since(SimTime::ZERO).as_secs_f64();
         report.claim(
             ClaimKind::Predicted,

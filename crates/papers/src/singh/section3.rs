@@ -6,10 +6,9 @@ use std::collections::BTreeSet;
 use imbrex_disk::{Extent, Pba};
 
 use super::super::aghayev::observed::Dice;
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment =
@@ -22,7 +21,7 @@ const SECTORS_MAX: u64 = 1_024;
 /// Disks: (DNOR, DID), with the two isolation distances of the paper.
 const DISKS: [(u64, u64); 6] = [(0, 16), (6, 16), (15, 16), (0, 512), (6, 512), (511, 512)];
 
-fn run(_progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "The experiment makes {WRITES} random writes of 1 to {SECTORS_MAX} sectors on each disk. The sectors \
@@ -34,7 +33,7 @@ fn run(_progress: &Progress) -> Result<Report, Failure> {
         ..Report::default()
     };
     for (dnor, did) in DISKS {
-        let (formula, sectors) = agreements(dnor, did)?;
+        let (formula, sectors) = agreements(dnor, did, replication)?;
         report.claim(
             ClaimKind::Derived,
             &format!("DNOR {dnor}, DID {did}: sectors that a write of sectors i to j may damage"),
@@ -48,10 +47,10 @@ fn run(_progress: &Progress) -> Result<Report, Failure> {
 
 /// Returns the number of writes in which the model agrees with the paper's formula, and with the union over the single
 /// sectors.
-fn agreements(dnor: u64, did: u64) -> Result<(u64, u64), Failure> {
+fn agreements(dnor: u64, did: u64, replication: &Replication) -> Result<(u64, u64), Failure> {
     let drive = fresh(&format!("caveat-1g:recording.no_overlap_sectors={dnor},recording.isolation_sectors={did}"))?;
     let disk = &drive.disk;
-    let mut dice = Dice(31);
+    let mut dice = Dice(replication.seed(31));
     let (mut formula, mut singles) = (0, 0);
     for _ in 0..WRITES {
         let first = dice.below(disk.geometry.sectors().0 - SECTORS_MAX - did);

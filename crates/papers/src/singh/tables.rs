@@ -3,28 +3,29 @@
 
 use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 use imbrex_fs::load::LoadError;
 use imbrex_fs::load::age::{Step, Steps};
 use imbrex_fs::load::capacity::{Capacity, Found, PARTS, Trial, run as age, search_by};
 use rayon::prelude::*;
 
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::paper::{Column, FAR as TABLE_5_2, NEAR as TABLE_5_1};
 
 /// Experiment for table 5.1, with a DID of 16 blocks.
 pub(super) const NEAR: Experiment = Experiment {
     name: "singh/table5-1",
     title: "over-allocation for 1 GB at DID 16, and what is unusable",
-    run: |progress| run(&Test { id: "5.8", other: "5.9", table: "5.1", isolation: 16, theirs: &TABLE_5_1 }, progress),
+    run: |replication| {
+        run(&Test { id: "5.8", other: "5.9", table: "5.1", isolation: 16, theirs: &TABLE_5_1 }, replication)
+    },
 };
 
 /// Experiment for table 5.2, with a DID of 512 blocks.
 pub(super) const FAR: Experiment = Experiment {
     name: "singh/table5-2",
     title: "over-allocation for 1 GB at DID 512, and what is unusable",
-    run: |progress| {
-        run(&Test { id: "5.10", other: "5.11", table: "5.2", isolation: 512, theirs: &TABLE_5_2 }, progress)
+    run: |replication| {
+        run(&Test { id: "5.10", other: "5.11", table: "5.2", isolation: 512, theirs: &TABLE_5_2 }, replication)
     },
 };
 
@@ -56,8 +57,9 @@ impl Row {
     }
 }
 
-fn run(test: &Test, progress: &Progress) -> Result<Report, Failure> {
-    let found: Result<Vec<Row>, Failure> = test.theirs.par_iter().map(|theirs| row(test, theirs, progress)).collect();
+fn run(test: &Test, replication: &Replication) -> Result<Report, Failure> {
+    let found: Result<Vec<Row>, Failure> =
+        test.theirs.par_iter().map(|theirs| row(test, theirs, replication)).collect();
     let rows = found?;
     let mut report = Report { method: method(test), ..Report::default() };
     allocated(&mut report, &rows);
@@ -72,15 +74,22 @@ fn run(test: &Test, progress: &Progress) -> Result<Report, Failure> {
             .into(),
     );
     report.figures.push((format!("singh-fig{}.svg", test.id), unusable_chart(test, &rows)));
-    report.figures.push((format!("singh-fig{}.svg", test.other), cleaning_chart(test, &rows)));
+    report.figures.push((format!("singh-fig{}.svg", test.other), cleaning_chart(test, &rows, replication)));
     Ok(report)
 }
 
-fn row(test: &Test, theirs: &'static Column, progress: &Progress) -> Result<Row, Failure> {
-    let asked = Capacity::of_the_paper(theirs.fit, test.isolation);
-    let bar = progress.requests(&format!("{}, {}", test.table, theirs.fit), Some(asked.age.operations));
+/// Returns the paper's run with the allocation algorithm `fit`, with the seed of the replication.
+fn asked(fit: &str, test: &Test, replication: &Replication) -> Capacity {
+    let mut asked = Capacity::of_the_paper(fit, test.isolation);
+    asked.age.seed = replication.seed(asked.age.seed);
+    asked
+}
+
+fn row(test: &Test, theirs: &'static Column, replication: &Replication) -> Result<Row, Failure> {
+    let asked = asked(theirs.fit, test, replication);
+    let bar = replication.progress.requests(&format!("{}, {}", test.table, theirs.fit), Some(asked.age.operations));
     let found = search_by(asked.step, asked.most, |extra| {
-        if progress.should_stop() {
+        if replication.progress.should_stop() {
             return Ok(Trial::interrupted(extra));
         }
         let own = bar.clone();
@@ -215,10 +224,10 @@ fn unusable_chart(test: &Test, rows: &[Row]) -> String {
 }
 
 /// Returns a chart of the blocks allocated and freed, with the sizes of the disks as marks.
-fn cleaning_chart(test: &Test, rows: &[Row]) -> String {
+fn cleaning_chart(test: &Test, rows: &[Row], replication: &Replication) -> String {
     let (mut allocated, mut freed) = (0.0, 0.0);
     let (mut up, mut down) = (Vec::new(), Vec::new());
-    let asked = Capacity::of_the_paper("best", test.isolation);
+    let asked = asked("best", test, replication);
     for (number, step) in Steps::new(&asked.age).enumerate() {
         match step {
             Step::Create { blocks, .. } => allocated += blocks as f64,

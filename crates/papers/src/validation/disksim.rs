@@ -8,11 +8,10 @@ use imbrex_calibrate::fit::fit;
 use imbrex_calibrate::readers::ReadOptions;
 use imbrex_sim::Drive;
 
-use super::super::{ClaimKind, Experiment, Report, Table};
+use super::super::{ClaimKind, Experiment, Replication, Report, Table};
 use imbrex::error::Failure;
 use imbrex::human::ms;
 use imbrex::measured::{judge, requests};
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -27,7 +26,7 @@ const THEIRS: [(&str, f64); 3] = [("cheetah9LP", 0.107), ("barracuda", 0.349), (
 /// Largest ratio of our demerit figure to DiskSim's that a claim allows.
 const TIMES: f64 = 1.5;
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: "The experiment imports each drive (`imbrex drive import`) without any tuning, and gives it the \
                  requests of its trace. Each request is issued after the completion of the one before and the pause \
@@ -59,7 +58,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         rows: Vec::new(),
     };
     for (name, description, trace) in &drives {
-        let bar = progress.steps(name);
+        let bar = replication.progress.steps(name);
         judge_drive(name, description, trace, &mut report, &mut whole, &mut classes)?;
         bar.finish_and_clear();
     }

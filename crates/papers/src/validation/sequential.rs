@@ -1,13 +1,13 @@
 //! Sequential reads of 1 MiB, one at a time, on each drive as sold: a test of look-ahead. Also random reads, whose
 //! mean rotational wait is half a rotation.
 
-use imbrex::{Failure, Progress, Run};
+use imbrex::{Failure, Run};
 use imbrex_disk::{Command, SimDuration};
 use imbrex_sim::{Arrival, Drive, Options};
 use imbrex_trace::{Recorded, Request, When};
 
 use super::super::aghayev::observed::Dice;
-use super::super::{ClaimKind, Experiment, Report, Table};
+use super::super::{ClaimKind, Experiment, Replication, Report, Table};
 use imbrex::drives::fresh;
 
 /// Registry entry of this experiment.
@@ -31,7 +31,7 @@ const SOLD: [&str; 7] = [
 const READS: u64 = 4_000;
 const MIB_SECTORS: u32 = 2048;
 
-fn run(_progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "The experiment makes {READS} reads of 1 MiB in order at the outer diameter, one at a time, and as many \
@@ -61,8 +61,8 @@ fn run(_progress: &Progress) -> Result<Report, Failure> {
         let half_ns = drive.disk.geometry.rotation_ns() as f64 / 2.0;
         let (sequential, _) = read(drive, 1, (0..READS).map(|index| (index * MIB_SECTORS as u64, MIB_SECTORS)))?;
         let rate = READS as f64 * MIB_SECTORS as f64 * 512.0 / sequential / 1e6;
-        let (_, wait_ns) = random(name, 1, true)?;
-        let (time, _) = random(name, 16, false)?;
+        let (_, wait_ns) = random(name, 1, true, replication)?;
+        let (time, _) = random(name, 16, false, replication)?;
         table.rows.push(vec![
             name.into(),
             format!("{rate:.1}"),
@@ -102,10 +102,10 @@ fn medium_rate(drive: &Drive) -> f64 {
 
 /// Measures random reads of 4 KiB: returns their duration in seconds and their mean rotational wait in ns. `by_turns`
 /// serves them in order of arrival.
-fn random(name: &str, depth: u32, by_turns: bool) -> Result<(f64, f64), Failure> {
+fn random(name: &str, depth: u32, by_turns: bool, replication: &Replication) -> Result<(f64, f64), Failure> {
     let drive = fresh(name)?;
     let places = drive.capacity_bytes() / 4096;
-    let mut dice = Dice(7);
+    let mut dice = Dice(replication.seed(7));
     let mut drive = drive;
     if by_turns {
         drive.host.schedule = "fifo".into();

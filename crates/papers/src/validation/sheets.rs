@@ -2,13 +2,13 @@
 //! sheet states its speed. Nothing is judged: a data sheet names neither a tolerance nor all its conditions.
 
 use imbrex::drives::fresh;
-use imbrex::{Failure, Progress, Run};
+use imbrex::{Failure, Run};
 use imbrex_disk::{Command, SimDuration};
 use imbrex_sim::{Arrival, Drive, Options};
 use imbrex_trace::{Recorded, Request, When};
 
 use super::super::aghayev::observed::Dice;
-use super::super::{Experiment, Report, Table};
+use super::super::{Experiment, Replication, Report, Table};
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment =
@@ -71,11 +71,11 @@ const SHEETS: &[(&str, &str, Figure, f64)] = &[
     ("flash-2010", "X25-E", Random { is_write: true, depth: 32 }, 3_300.0),
 ];
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut rows = Vec::new();
-    let bar = progress.points("data sheets", SHEETS.len() as u64);
+    let bar = replication.progress.points("data sheets", SHEETS.len() as u64);
     for (name, sheet, figure, stated) in SHEETS {
-        let ours = measured(name, figure)?;
+        let ours = measured(name, figure, replication)?;
         bar.inc(1);
         rows.push(vec![
             (*name).into(),
@@ -138,7 +138,7 @@ impl Figure {
 }
 
 /// Returns the figure of the simulated drive: MB/s or requests per second.
-fn measured(name: &str, figure: &Figure) -> Result<f64, Failure> {
+fn measured(name: &str, figure: &Figure, replication: &Replication) -> Result<f64, Failure> {
     let mut drive = fresh(name)?;
     let sectors = drive.capacity_bytes() / 512;
     match *figure {
@@ -156,7 +156,7 @@ fn measured(name: &str, figure: &Figure) -> Result<f64, Failure> {
             (host.write_cache_bytes, host.read_ahead_bytes, host.age_limit_ns) = (0, 0, 0);
             host.queue = host.queue.max(depth);
             let count = RANDOM.max(12 * u64::from(depth));
-            let mut dice = Dice(7);
+            let mut dice = Dice(replication.seed(7));
             let mut lba = || dice.below(sectors / BLOCK_SECTORS) * BLOCK_SECTORS;
             let commands = (0..count).map(|_| command(is_write, lba(), BLOCK_SECTORS)).collect();
             Ok(count as f64 / seconds(drive, depth, commands)?)

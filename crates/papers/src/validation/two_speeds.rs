@@ -3,13 +3,11 @@
 
 use imbrex_disk::SimTime;
 use imbrex_sim::{Arrival, Engine, IoRecord, Observer, Options};
-use imbrex_trace::generators::{Generator, WorkloadSpec};
 
 use super::super::aghayev::observed::is_near;
-use super::super::{ClaimKind, Experiment, Report};
+use super::super::{ClaimKind, Experiment, Replication, Report};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -23,7 +21,7 @@ const WRITES: u64 = 35_840;
 const WORKLOAD: &str = "rw=randwrite,bs=1m,iodepth=64,number_ios=35840,size=7168GB;idle=2h;\
                         rw=randwrite,bs=1m,number_ios=35840,size=7168GB";
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "The experiment runs `{WORKLOAD}` on `{DRIVE}`. It measures the seconds from the first write to the last \
@@ -34,9 +32,8 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     let drive = fresh(DRIVE)?;
     let options = Options { arrival: Arrival::Closed(64), ..Options::live(&drive) };
     let capacity = drive.capacity_bytes();
-    let spec = WorkloadSpec::parse(WORKLOAD).map_err(Failure::failed)?;
-    let source = Generator::new(spec, capacity / 512).map_err(Failure::failed)?;
-    let bar = progress.requests(DRIVE, Some(2 * WRITES));
+    let source = replication.generator(WORKLOAD, capacity / 512);
+    let bar = replication.progress.requests(DRIVE, Some(2 * WRITES));
     let mut ends = Ends { parts: [(SimTime::ZERO, SimTime::ZERO); 2] };
     Engine::new(drive, options, source, &mut ends).run()?;
     bar.finish_and_clear();

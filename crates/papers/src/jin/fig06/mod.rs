@@ -7,13 +7,13 @@ mod claims;
 mod parts;
 mod symlinks;
 
+use imbrex::Failure;
 use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
-use imbrex::{Failure, Progress};
 
 use self::parts::{Measured, Part};
 use super::choices::{DISKS, FLASH, LOADS, PAGE_CACHE_BYTES, SEED};
 use crate::report::Table;
-use crate::{Experiment, Report};
+use crate::{Experiment, Replication, Report};
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment =
@@ -46,13 +46,13 @@ const LOG_ON_DISK: usize = 5;
 /// Measurements of one load by system, each a list of phases; `None` for a system that could not be run.
 type Row = Vec<Option<Vec<Measured>>>;
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report { method: method(), ..Report::default() };
     let mut rows_of_disks = Vec::new();
     for disk in DISKS {
         let mut rows = Vec::new();
         for load in LOADS {
-            let row = row(progress, disk, load, &mut report)?;
+            let row = row(replication, disk, load, &mut report)?;
             report.tables.push(table(disk, load, &row));
             rows.push(row);
         }
@@ -66,11 +66,11 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 
 /// Measures a load on every system. If ext4 of the kernel cannot be used, a remark says so, and the other systems are
 /// run.
-fn row(progress: &Progress, disk: &str, load: &str, report: &mut Report) -> Result<Row, Failure> {
+fn row(replication: &Replication, disk: &str, load: &str, report: &mut Report) -> Result<Row, Failure> {
     let mut found = Vec::new();
     for part in Part::ALL {
-        let bar = progress.steps(&format!("{load}, {}", part.name()));
-        let measured = part.run(disk, load, &bar);
+        let bar = replication.progress.steps(&format!("{load}, {}", part.name()));
+        let measured = part.run(disk, load, replication.seed(SEED), &bar);
         bar.finish_and_clear();
         found.push(match measured {
             Err(failure) if part.is_kernel() => {

@@ -19,7 +19,7 @@ use imbrex_fs::{Device, Executor, Fs, MountOptions};
 use indicatif::ProgressBar;
 use uuid::Uuid;
 
-use super::super::choices::{FLASH, PAGE_CACHE_BYTES, PARTITION_BYTES, SEED};
+use super::super::choices::{FLASH, PAGE_CACHE_BYTES, PARTITION_BYTES};
 use super::symlinks::Symlinks;
 use crate::kernel_fs::KernelFs;
 
@@ -138,15 +138,15 @@ impl Part {
         matches!(self, Part::Ext4OnDisk | Part::Ext4OnFlash)
     }
 
-    /// Measures the phases of `load` on a new file system.
-    pub(super) fn run(self, disk: &str, load: &str, bar: &ProgressBar) -> Result<Vec<Measured>, Failure> {
+    /// Measures the phases of `load`, whose random choices have the seed `seed`, on a new file system.
+    pub(super) fn run(self, disk: &str, load: &str, seed: u64, bar: &ProgressBar) -> Result<Vec<Measured>, Failure> {
         let benchmark = bench::named(load).expect("each is a line of the registry of benchmarks");
         let own = bar.clone();
         let watch: bench::Watch = Arc::new(move |_| {
             own.inc(1);
             true
         });
-        let asked = BenchOptions { sizes: benchmark.defaults, seed: SEED, watch };
+        let asked = BenchOptions { sizes: benchmark.defaults, seed, watch };
         match self {
             Part::LogOnFlash => on_core("log", disk, Metadata::Flash, benchmark, asked),
             Part::LogOnDisk => on_core("log", disk, Metadata::Disk, benchmark, asked),

@@ -17,7 +17,7 @@ use indicatif::ProgressBar;
 use uuid::Uuid;
 
 use super::super::choices::{
-    CACHE_FLASH, DIRTY_PERCENT, RAID_DISK, RAID_DISKS, RAID_PARITY, SEED, SERVER_MEMORY_BYTES, WRITTEN_PERCENT,
+    CACHE_FLASH, DIRTY_PERCENT, RAID_DISK, RAID_DISKS, RAID_PARITY, SERVER_MEMORY_BYTES, WRITTEN_PERCENT,
 };
 use super::{LOAD, Measured, Outcome, sizes};
 use crate::guest::Did;
@@ -45,7 +45,7 @@ impl OnFlash {
 }
 
 /// Measures the load on HiSMRfs and the use of its flash.
-pub(super) fn run(bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
+pub(super) fn run(seed: u64, bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
     let executor = Executor::in_virtual_time();
     let disks = (0..RAID_DISKS).map(|_| device(&executor, RAID_DISK)).collect::<Result<Vec<_>, _>>()?;
     let flash = device(&executor, CACHE_FLASH)?;
@@ -71,7 +71,7 @@ pub(super) fn run(bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
         let files = OnCore::new(&fs, "bench").await.map_err(Failure::failed)?.with_page_cache(page_cache);
         let seen = Rc::new(RefCell::new(vec![did(&devices)]));
         let ended = |_: &Phase| seen.borrow_mut().push(did(&devices));
-        let asked = BenchOptions { sizes: sizes(), seed: SEED, watch };
+        let asked = BenchOptions { sizes: sizes(), seed, watch };
         let benchmark = bench::named(LOAD).expect("it is a line of the registry of benchmarks");
         let phases = bench::run(benchmark, &files, &asked, ended).await.map_err(Failure::failed)?;
         let on_flash = on_flash(&fs);

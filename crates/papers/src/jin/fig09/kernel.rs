@@ -10,8 +10,8 @@
 
 use std::path::PathBuf;
 
+use imbrex::Failure;
 use imbrex::files::replace;
-use imbrex::{Failure, Progress};
 use serde::{Deserialize, Serialize};
 
 use super::super::choices::{
@@ -19,6 +19,7 @@ use super::super::choices::{
     SEED, SERVER_FILES, SERVER_MEMORY_BYTES, SERVER_ROUNDS,
 };
 use super::{Measured, Outcome};
+use crate::Replication;
 use crate::guest::{self, GuestOptions, GuestOutput};
 
 const KEPT_FOLDER: &str = "IMBREX_KEPT_RUNS";
@@ -59,12 +60,13 @@ impl Cache {
 }
 
 /// Measures the load on ext4 in the guest, or returns the kept results of an earlier run.
-pub(super) fn run(cache: Cache, progress: &Progress, tell: &dyn Fn(&str)) -> Result<Outcome, Failure> {
+pub(super) fn run(cache: Cache, replication: &Replication, tell: &dyn Fn(&str)) -> Result<Outcome, Failure> {
+    let seed = replication.seed(SEED);
     let disks = std::iter::repeat_n(RAID_DISK.to_string(), RAID_DISKS);
     let drives: Vec<String> = disks.chain([CACHE_FLASH.to_string()]).collect();
     let asked = GuestOptions {
         script: SCRIPT,
-        words: words(cache),
+        words: words(cache, seed),
         drives: &drives,
         pace: PACE,
         memory: GUEST_MEMORY,
@@ -73,11 +75,11 @@ pub(super) fn run(cache: Cache, progress: &Progress, tell: &dyn Fn(&str)) -> Res
         ends: &format!("{MARK}ended"),
     };
     let key = format!("{} {drives:?} {PACE}\n{}", asked.words, guest::script_text(SCRIPT)?);
-    if let Some(outcome) = kept(cache, &key) {
+    if let Some(outcome) = kept(cache, seed, &key) {
         return Ok(outcome);
     }
-    let outcome = outcome(cache, &guest::run(&asked, progress, tell)?)?;
-    keep(cache, key, &outcome)?;
+    let outcome = outcome(cache, &guest::run(&asked, replication.progress, tell)?)?;
+    keep(cache, seed, key, &outcome)?;
     Ok(outcome)
 }
 
@@ -88,27 +90,31 @@ struct Kept {
     outcome: Outcome,
 }
 
-fn place(cache: Cache) -> Option<PathBuf> {
-    let name = format!("jin-fig09-{}.json", cache.word());
+/// Returns the path of the kept results, or `None` if results are not kept. The default seed has no part in the name.
+fn place(cache: Cache, seed: u64) -> Option<PathBuf> {
+    let name = match seed {
+        SEED => format!("jin-fig09-{}.json", cache.word()),
+        _ => format!("jin-fig09-{}-seed-{seed}.json", cache.word()),
+    };
     std::env::var_os(KEPT_FOLDER).map(|folder| PathBuf::from(folder).join(name))
 }
 
-fn kept(cache: Cache, key: &str) -> Option<Outcome> {
-    let text = std::fs::read_to_string(place(cache)?).ok()?;
+fn kept(cache: Cache, seed: u64, key: &str) -> Option<Outcome> {
+    let text = std::fs::read_to_string(place(cache, seed)?).ok()?;
     let kept: Kept = serde_json::from_str(&text).ok()?;
     (kept.key == key).then_some(kept.outcome)
 }
 
-fn keep(cache: Cache, key: String, outcome: &Outcome) -> Result<(), Failure> {
-    let Some(place) = place(cache) else { return Ok(()) };
+fn keep(cache: Cache, seed: u64, key: String, outcome: &Outcome) -> Result<(), Failure> {
+    let Some(place) = place(cache, seed) else { return Ok(()) };
     let text = serde_json::to_string(&Kept { key, outcome: outcome.clone() }).map_err(Failure::failed)?;
     Ok(replace(&place, text.as_bytes())?)
 }
 
-fn words(cache: Cache) -> String {
+fn words(cache: Cache, seed: u64) -> String {
     let slow = (1.0 / PACE).round() as u64;
     format!(
-        "cache={},files={SERVER_FILES},rounds={SERVER_ROUNDS},seed={SEED},flash={FLASH_BYTES},memory={SERVER_MEMORY_BYTES},\
+        "cache={},files={SERVER_FILES},rounds={SERVER_ROUNDS},seed={seed},flash={FLASH_BYTES},memory={SERVER_MEMORY_BYTES},\
          load={LOAD_BYTES},journal={JOURNAL_BYTES},slow={slow}",
         cache.word()
     )

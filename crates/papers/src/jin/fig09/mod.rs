@@ -8,8 +8,8 @@ mod claims;
 mod core;
 mod kernel;
 
+use imbrex::Failure;
 use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
-use imbrex::{Failure, Progress};
 use imbrex_fs::load::bench::Sizes;
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ use super::choices::{
 };
 use crate::guest::Did;
 use crate::report::Table;
-use crate::{Experiment, Report};
+use crate::{Experiment, Replication, Report};
 
 /// Registry entry of this experiment.
 pub(super) const EXPERIMENT: Experiment =
@@ -107,17 +107,17 @@ fn sizes() -> Sizes {
     Sizes { files: Some(SERVER_FILES), operations: Some(SERVER_ROUNDS), ..own }
 }
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report { method: method(), ..Report::default() };
-    let bar = progress.steps(SYSTEMS[HISMRFS]);
-    let (own, on_flash) = core::run(&bar)?;
+    let bar = replication.progress.steps(SYSTEMS[HISMRFS]);
+    let (own, on_flash) = core::run(replication.seed(SEED), &bar)?;
     bar.finish_and_clear();
     let mut row = vec![Some(own)];
     for (cache, name) in [Cache::Smq, Cache::None, Cache::Write].into_iter().zip(&SYSTEMS[CACHED..]) {
-        let bar = progress.steps(name);
-        let outcome = kernel::run(cache, progress, &|words| bar.set_message(words.to_string()));
+        let bar = replication.progress.steps(name);
+        let outcome = kernel::run(cache, replication, &|words| bar.set_message(words.to_string()));
         bar.finish_and_clear();
-        if progress.should_stop() {
+        if replication.progress.should_stop() {
             return Err(Failure::interrupted());
         }
         row.push(match outcome {

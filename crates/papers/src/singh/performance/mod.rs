@@ -5,11 +5,10 @@ mod systems;
 
 use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
 use imbrex::error::Failure;
-use imbrex::progress::Progress;
 use imbrex_fs::load::bench::{self, Benchmark, Sizes};
 
 use super::super::report::Table;
-use super::super::{Experiment, Report};
+use super::super::{Experiment, Replication, Report};
 use systems::{ALL as SYSTEMS, COMPARED, System};
 
 /// Registry entry of this experiment.
@@ -68,14 +67,14 @@ impl Measured {
 /// Measurements of one load by system, each a list of phases; `None` for a system that could not be run.
 type Row = Vec<Option<Vec<Measured>>>;
 
-fn run(progress: &Progress) -> Result<Report, Failure> {
+fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report { method: method(), ..Report::default() };
     let mut rows: Vec<Row> = Vec::new();
     for load in &LOADS {
         let mut row = Row::new();
         for system in SYSTEMS {
-            let bar = progress.steps(&format!("{}, {}", load.figures, system.name()));
-            let measured = system.run(load.benchmark(), load.sizes(), &bar);
+            let bar = replication.progress.steps(&format!("{}, {}", load.figures, system.name()));
+            let measured = system.run(load.benchmark(), load.sizes(), &bar, replication);
             bar.finish_and_clear();
             row.push(match (measured, system) {
                 (Err(failure), System::Ext4 | System::Ext4Uncached) => {

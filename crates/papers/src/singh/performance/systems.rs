@@ -13,6 +13,7 @@ use indicatif::ProgressBar;
 use uuid::Uuid;
 
 use super::Measured;
+use crate::Replication;
 use crate::kernel_fs::KernelFs;
 
 /// Seed of all random choices of a load.
@@ -70,13 +71,14 @@ impl System {
         benchmark: &'static Benchmark,
         sizes: Sizes,
         bar: &ProgressBar,
+        replication: &Replication,
     ) -> Result<Vec<Measured>, Failure> {
         let own = bar.clone();
         let watch: bench::Watch = Arc::new(move |_| {
             own.inc(1);
             true
         });
-        let asked = BenchOptions { sizes, seed: SEED, watch };
+        let asked = BenchOptions { sizes, seed: replication.seed(SEED), watch };
         match self {
             System::Caveat => on_core("caveat-2t", benchmark, asked),
             System::StrictAppend => on_core("strict-append-2t", benchmark, asked),
