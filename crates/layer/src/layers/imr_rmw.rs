@@ -5,7 +5,7 @@
 //! Cost of a random write to a bottom track: t_seek + 5.5 t_rot, where the trip to the backup region and back counts as
 //! two rotations. A write that follows another costs 6 t_rot. A write to a top track costs t_seek + 0.5 t_rot.
 //!
-//! Waiting writes to one track share one operation. The journal holds only the records of the backup log, and with
+//! Waiting writes to one track share one operation, unless `join=off`. The journal holds only the records of the backup log, and with
 //! `skip_dead=on` also records of the live sectors.
 //!
 //! Does not model: several operations at once. The log holds one record, because there is one actuator.
@@ -45,14 +45,22 @@ pub const INFO: LayerInfo = LayerInfo {
             default: "off",
             help: "do not rewrite neighbours that were never written or are trimmed; needs a map of live sectors",
         },
+        ParameterInfo {
+            key: "join",
+            kind: ParameterKind::Switch,
+            default: "on",
+            help: "waiting writes to one track share one operation",
+        },
     ],
     records: &[record::Record::INFO],
-    toys: &["", "backup_regions=1", "skip_dead=on"],
+    toys: &["", "backup_regions=1", "skip_dead=on", "join=off"],
     build,
 };
 
 /// The map of `imr-rmw`: every sector is at home.
-struct InPlace;
+struct InPlace {
+    joins_writes: bool,
+}
 
 fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let (disk, parameters) = (&context.disk, &context.parameters);
@@ -60,7 +68,8 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let (tracks, surfaces) = (disk.geometry.radial_tracks(), disk.geometry.surfaces());
     let log = BackupLog::set_aside(&mut planner, tracks, surfaces, parameters.count("backup_regions"))?;
     let host = Host::new(planner.finish(), log, parameters.switch("skip_dead"));
-    Ok(Box::new(Interlaced::new(host, InPlace, MoveOptions::NONE)))
+    let map = InPlace { joins_writes: parameters.switch("join") };
+    Ok(Box::new(Interlaced::new(host, map, MoveOptions::NONE)))
 }
 
 impl Translation for InPlace {
@@ -78,6 +87,10 @@ impl Translation for InPlace {
     #[inline]
     fn run_at(&self, home: &Home, track: &Track, _sector: u32) -> Option<TrackRun> {
         home.lba(track.start).map(|lba| TrackRun::on(track, 0, track.sectors, lba))
+    }
+
+    fn joins_writes(&self) -> bool {
+        self.joins_writes
     }
 
     fn moves(&self) -> bool {

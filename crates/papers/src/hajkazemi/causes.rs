@@ -1,12 +1,13 @@
-//! Claims of figs 8 and 9 that do not hold: variations of the workload that look for the reason.
+//! Claims of figs 8 and 9 that do not hold: variations of the workload and of the model that look for the reason.
 
 use imbrex_trace::generators::{Arrivals, Choices};
 
 use super::super::Replication;
 use super::super::report::Table;
+use super::beyond::smaller_machines;
 use super::runs::{self, Numbers};
 use super::table::figure;
-use super::under_test::{CONVENTIONAL, MAP, RMW, SMALL_CACHE};
+use super::under_test::{CACHE, CONVENTIONAL, FLIP, MAP, RMW, SMALL_CACHE};
 use super::workloads::Case;
 use imbrex::error::Failure;
 
@@ -90,6 +91,76 @@ pub(super) fn fallen_behind(replication: &Replication) -> Result<Table, Failure>
                     figure(rmw.write_p999_ms / base.write_p999_ms),
                 ]);
             }
+        }
+    }
+    Ok(table)
+}
+
+/// Returns a table of the time that a request takes on the worst machines, with other models of the drive than the
+/// paper's.
+pub(super) fn models(replication: &Replication) -> Result<Table, Failure> {
+    /// Name of a model, its parameters for both drives, and those for read-modify-write alone.
+    type Model = (&'static str, &'static str, &'static str);
+    const MODELS: [Model; 6] = [
+        ("as above: half a rotation, one backup region", "", ""),
+        ("sixteen backup regions", "", "backup_regions=16"),
+        ("writes to one track share no operation", "", "join=off"),
+        ("exact rotation", "mechanics.rotation=exact", ""),
+        ("exact rotation, sixteen backup regions", "mechanics.rotation=exact", "backup_regions=16"),
+        ("a write cache of 64 writes of 4 KiB, which share no operation", "host.write_cache_bytes=262144", "join=off"),
+    ];
+    let columns = ["", "ms a request, conventional", "RMW", "RMW is busy", "tail of writes, conventional", "RMW"];
+    let mut table = Table {
+        heading: "Time of a request, and latency of writes, with other models of the drive".into(),
+        columns: columns.map(String::from).to_vec(),
+        ..Table::default()
+    };
+    for machine in WORST {
+        for (name, both, rmw) in MODELS {
+            let label = |layer: &str, own: &str| {
+                let parameters: Vec<&str> = [both, own].into_iter().filter(|words| !words.is_empty()).collect();
+                if parameters.is_empty() { layer.to_string() } else { format!("{layer}:{}", parameters.join(",")) }
+            };
+            let (base, rmw) = (label(CONVENTIONAL, ""), label(RMW, rmw));
+            let case = Case::of(machine, Arrivals::default());
+            let [base, rmw] = numbers(case, [&base, &rmw], replication)?;
+            let of_a_request =
+                |numbers: &Numbers| figure(numbers.busy * numbers.seconds * 1e3 / numbers.requests as f64);
+            table.rows.push(vec![
+                format!("{machine}, {name}"),
+                of_a_request(&base),
+                of_a_request(&rmw),
+                format!("{:.0} %", rmw.busy * 100.0),
+                format!("{} ms", figure(base.write_p999_ms)),
+                format!("{} ms", figure(rmw.write_p999_ms)),
+            ]);
+        }
+    }
+    Ok(table)
+}
+
+/// Returns a table of the write amplification in sectors on the smaller machines, with all addresses shifted against
+/// the tracks.
+pub(super) fn alignments(replication: &Replication) -> Result<Table, Failure> {
+    /// Shifts in sectors of 512 bytes, and their names. A track has 2 MiB, a group of bottoms 128 tracks.
+    const SHIFTS: [(u64, &str); 4] = [
+        (0, "as above"),
+        (2048, "half a track"),
+        (64 * 4096, "half the bottoms of a group"),
+        (128 * 4096, "tops for bottoms"),
+    ];
+    const LAYERS: [&str; 4] = [RMW, FLIP, CACHE, MAP];
+    let mut table = Table {
+        heading: "Write amplification in sectors with all addresses shifted".into(),
+        columns: ["", "shift"].into_iter().chain(LAYERS).map(String::from).collect(),
+        ..Table::default()
+    };
+    for case in smaller_machines() {
+        for (shift_sectors, name) in SHIFTS {
+            let case = Case { shift_sectors, ..case };
+            let numbers = numbers(case, LAYERS, replication)?;
+            let cells = numbers.iter().map(|numbers| figure(numbers.amplification));
+            table.rows.push([case.name.to_string(), name.to_string()].into_iter().chain(cells).collect());
         }
     }
     Ok(table)

@@ -56,6 +56,8 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     report.tables.push(second_values(&runs, replication)?);
     report.tables.push(causes::eliminated(replication)?);
     report.tables.push(causes::fallen_behind(replication)?);
+    report.tables.push(causes::models(replication)?);
+    report.tables.push(causes::alignments(replication)?);
     real_traces(&mut report, replication)?;
     Ok(report)
 }
@@ -64,7 +66,8 @@ fn method() -> String {
     format!(
         "The experiment runs the fifteen stand-ins completely on `imr-1t`, with the layers and steps of Hajkazemi \
          2019 (`safety=paper`, the hottest k tracks of an interval of 20,000 writes by their number of writes \
-         (`heat=writes`), counts reset after it), and on the conventional drive with equal tracks. The queue has 64 places and is served in order of arrival. We \
+         (`heat=writes`), counts reset after it), and on the conventional drive with equal tracks. A wait for \
+         the rotation counts as half a rotation (eq. 2), and there is one backup region (§2.1). The queue has 64 places and is served in order of arrival. We \
          chose the values that the paper does not give by rule before the first run (commit {CHOSEN}; \
          [workloads](../workloads.md)): k is 100, a track is moved if it is twice as hot as the one that it \
          displaces, the write cache has 64 MiB, and the tail is the 99.9th percentile. One table also has other \

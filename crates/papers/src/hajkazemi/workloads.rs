@@ -4,8 +4,9 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use imbrex_disk::SimTime;
 use imbrex_trace::generators::{self, Arrivals, Choices};
-use imbrex_trace::{Input, Source, TraceOptions};
+use imbrex_trace::{Facts, Input, Request, Source, TraceError, TraceOptions};
 
 use super::super::Replication;
 use imbrex::error::Failure;
@@ -31,12 +32,15 @@ pub(super) struct Case {
     pub choices: Choices,
     /// Seed of the synthetic stand-in; of no effect on a real trace.
     pub seed: u64,
+    /// Number of sectors of 512 bytes that is added to every LBA of the workload. The place of the workload's pages on
+    /// the tracks depends on it.
+    pub shift_sectors: u64,
 }
 
 impl Case {
     /// Returns the stand-in of a machine, or a real trace, with arrivals from `arrivals`.
     pub(super) fn of(name: &'static str, arrivals: Arrivals) -> Case {
-        Case { name, choices: Choices { arrivals, ..Choices::default() }, seed: SEED }
+        Case { name, choices: Choices { arrivals, ..Choices::default() }, seed: SEED, shift_sectors: 0 }
     }
 
     /// Returns this workload with the seed of the replication. A real trace has none.
@@ -62,6 +66,9 @@ impl Case {
         if self.seed != SEED {
             key += &format!(" seed {}", self.seed);
         }
+        if self.shift_sectors != 0 {
+            key += &format!(" shift {}", self.shift_sectors);
+        }
         key
     }
 
@@ -71,7 +78,8 @@ impl Case {
 
     /// Returns the end of the highest sector that the workload touches, in sectors of 512 bytes, if it is known.
     pub(super) fn reach_sectors(&self) -> Option<u64> {
-        generators::named(&stand_in(self.name)).and_then(|entry| entry.reach_sectors)
+        let reach = generators::named(&stand_in(self.name)).and_then(|entry| entry.reach_sectors);
+        reach.map(|sectors| sectors + self.shift_sectors)
     }
 
     /// Returns about how many requests the workload has, so that the longest runs can start first; 0 for a real trace.
@@ -82,12 +90,48 @@ impl Case {
 
     /// Opens the workload and returns a source of all its requests.
     pub(super) fn open(&self) -> Result<Box<dyn Source>, Failure> {
+        let source = self.unshifted()?;
+        if self.shift_sectors == 0 {
+            return Ok(source);
+        }
+        Ok(Box::new(Shifted { source, by: self.shift_sectors }))
+    }
+
+    fn unshifted(&self) -> Result<Box<dyn Source>, Failure> {
         if let Some(source) = generators::stand_in(&stand_in(self.name), self.choices, self.seed) {
             return Ok(source);
         }
         let path = real_path(self.name);
         let file = File::open(&path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
         Ok(imbrex_trace::open(Input::file(self.name, file), &TraceOptions::default())?.source)
+    }
+}
+
+/// A source with a number of sectors added to every LBA.
+struct Shifted {
+    source: Box<dyn Source>,
+    by: u64,
+}
+
+impl Source for Shifted {
+    fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError> {
+        let mut request = self.source.next(now)?;
+        if let Some(request) = &mut request {
+            request.command.lba.0 += self.by;
+        }
+        Ok(request)
+    }
+
+    fn heeds_time(&self) -> bool {
+        self.source.heeds_time()
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        self.source.expected_requests()
+    }
+
+    fn facts(&self) -> Facts {
+        self.source.facts()
     }
 }
 

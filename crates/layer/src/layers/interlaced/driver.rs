@@ -302,7 +302,7 @@ impl<T: Translation> Layer for Interlaced<T> {
     /// write.
     #[inline]
     fn joinable(&self, first: &Command) -> Range<Lba> {
-        if first.operation != Operation::Write {
+        if first.operation != Operation::Write || !self.map.joins_writes() {
             return Lba(0)..Lba(0);
         }
         let run = self.find(first.lba);

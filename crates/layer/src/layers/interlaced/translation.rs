@@ -44,6 +44,11 @@ pub trait Translation: Send + 'static {
         run.heat
     }
 
+    /// Returns whether waiting writes to one track may share an operation, which is the default.
+    fn joins_writes(&self) -> bool {
+        true
+    }
+
     /// Returns whether the layer moves data in the background, which is the default. If not, host writes are not
     /// counted as heat.
     fn moves(&self) -> bool {
