@@ -8,7 +8,7 @@ use crate::bench::{BLOCK_BYTES, Bench, DEPTH, MIB};
 use crate::marks::{Marks, same};
 use crate::rest::has_moved;
 use crate::target::TargetError;
-use crate::verdict::{Confidence, Value, Verdict};
+use crate::verdict::{Confidence, Property, Value, Verdict};
 
 /// The experiment's entry in the registry.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -90,7 +90,8 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
 
 /// Lowers the confidence in lazy cleaning if no block was seen to leave a cache, and no write waited for cleaning. A
 /// drive that is one log has no home locations, so its blocks stay where they were written, although no cleaning is
-/// due. If the mapping was tested too, the kind of cleaning is withdrawn.
+/// due. If the mapping was tested too, the kind of cleaning is withdrawn, and the drive is called shingled with medium
+/// confidence at most: a conventional drive that writes everything to one log answers in the same way.
 pub(crate) fn doubt_lazy(verdict: &mut Verdict) {
     let has_left = ["band_bytes_od", "band_bytes_md", "band_bytes_id", "cache_bytes"].map(|name| verdict.number(name));
     let is_seen = has_left.iter().any(Option::is_some) || verdict.word("mapping") == Some("static");
@@ -106,6 +107,13 @@ pub(crate) fn doubt_lazy(verdict: &mut Verdict) {
     if was_looked_for {
         cleaning.because.push_str(", but nothing was seen to leave a cache: they may have no other place");
         (cleaning.value, cleaning.confidence) = (Value::CannotTell, Confidence::Low);
+        let found = verdict.properties.iter_mut().find(|property| property.name == "type");
+        let is_sure =
+            |found: &&mut Property| found.value == Value::Word("shingled") && found.confidence == Confidence::High;
+        if let Some(kind) = found.filter(is_sure) {
+            kind.confidence = Confidence::Medium;
+            kind.because.push_str("; but nothing was seen to leave a cache: a drive without overlap may keep one log");
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Goal: the probe recognizes every drive profile that comes with the project without knowing the profile, and never
 //! calls a drive shingled that is not. Truth: the papers about these drives, and their profiles.
 
-use imbrex_probe::{ProbeOptions, Simulated, Verdict, probe};
+use imbrex_probe::{Confidence, ProbeOptions, Simulated, Verdict, probe};
 use imbrex_sim::{Drive, DriveSpec};
 
 fn verdict(drive: &str, only: &[&str]) -> Verdict {
@@ -107,6 +107,17 @@ fn drives_without_overlap_are_conventional() {
     for drive in ["cmr-7200", "cmr-5900", "seagate-st5000as0011+conventional", "imr-1t+conventional"] {
         let found = verdict(drive, CHEAP);
         assert_eq!(found.word("type"), Some("conventional"), "{drive}: {:#?}", found.properties);
+    }
+}
+
+/// A conventional drive that keeps one log has its blocks elsewhere once written, and cleans nothing. So the drive
+/// answers like a shingled one with the same layer, of which nothing is known for sure.
+#[test]
+fn one_log_on_a_conventional_drive_is_not_surely_shingled() {
+    for drive in ["cmr-7200+log-structured", "seagate-st5000as0011+log-structured"] {
+        let found = verdict(drive, &["cleaning", "band-size"]);
+        let kind = found.property("type").expect("the type was looked for");
+        assert!(kind.confidence < Confidence::High, "{drive}: {kind:#?}");
     }
 }
 
