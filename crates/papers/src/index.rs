@@ -106,8 +106,14 @@ fn count(results: &[Results], paper: &str, kind: ClaimKind, verdict: Verdict) ->
     of_paper.flat_map(|results| &results.claims).filter(|claim| claim.kind == kind && claim.verdict == verdict).count()
 }
 
-const VERDICTS: [Verdict; 5] =
-    [Verdict::Yes, Verdict::No, Verdict::HangsOnArrival, Verdict::BaselineNotMet, Verdict::NotJudged];
+const VERDICTS: [Verdict; 6] = [
+    Verdict::Yes,
+    Verdict::No,
+    Verdict::HangsOnArrival,
+    Verdict::BaselineNotMet,
+    Verdict::NotJudged,
+    Verdict::DependsOnSeed,
+];
 
 /// Returns the table of counts: a row for each paper, a column for each kind.
 pub(crate) fn counts(results: &[Results]) -> String {
@@ -125,10 +131,15 @@ pub(crate) fn counts(results: &[Results]) -> String {
     }
     let _ = writeln!(text, "| **all** | {} |", cells(&sums).join(" | "));
     let total = |verdict: usize| (0..3).map(|kind| sums[kind][verdict]).sum::<usize>();
+    // Pages of runs with one seed have no count of claims that depend on the seed.
+    let depend = match total(5) {
+        0 => String::new(),
+        count => format!("{count} depend on the seed, "),
+    };
     let _ = writeln!(
         text,
-        "\nOf the {} claims that count {} hold, {} do not, {} hang on arrival, of {} the baseline is not met, and {} are not \
-         judged.",
+        "\nOf the {} claims that count {} hold, {} do not, {} hang on arrival, {depend}of {} the baseline is not met, and {} \
+         are not judged.",
         (0..VERDICTS.len()).map(total).sum::<usize>(),
         total(0),
         total(1),
