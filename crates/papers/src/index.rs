@@ -134,6 +134,7 @@ pub(crate) fn counts(results: &[Results]) -> String {
     // Pages of runs with one seed have no count of claims that depend on the seed.
     let depend = match total(5) {
         0 => String::new(),
+        1 => "1 depends on the seed, ".into(),
         count => format!("{count} depend on the seed, "),
     };
     let _ = writeln!(
@@ -198,7 +199,29 @@ fn held(results: &Results) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::Report;
     use super::*;
+
+    /// Returns the results of an experiment of a paper with a claim for each of `verdicts`.
+    fn results(verdicts: &[Verdict]) -> Vec<Results> {
+        let mut report = Report::default();
+        verdicts.iter().for_each(|verdict| report.judged(ClaimKind::Shape, "a claim", "theirs", "ours", *verdict));
+        vec![Results::of(super::super::all()[0], &report)]
+    }
+
+    #[test]
+    fn claims_that_depend_on_the_seed_are_counted_apart() {
+        let text = counts(&results(&[Verdict::Yes, Verdict::No, Verdict::DependsOnSeed]));
+        assert!(text.contains("| **all** | – | – | 1 of 3 |"), "{text}");
+        assert!(
+            text.contains(
+                "Of the 3 claims that count 1 hold, 1 do not, 0 hang on arrival, 1 depends on the seed, of 0"
+            )
+        );
+        assert!(counts(&results(&[Verdict::DependsOnSeed; 2])).contains(", 2 depend on the seed, of 0"));
+        assert!(!counts(&results(&[Verdict::Yes])).contains("seed"), "pages of one seed do not change");
+        assert_eq!(held(&results(&[Verdict::Yes, Verdict::DependsOnSeed])[0]), "1 of 2");
+    }
 
     #[test]
     fn every_experiment_of_a_paper_is_in_its_table_and_no_other() {

@@ -80,11 +80,13 @@ impl Experiment {
             }
         }
         let replication = Replication::new(progress, place.number);
-        let report = self.replicate(&replication)?;
+        let report = self.replicate(&replication);
         // A stopped experiment may have left parts out instead of failing.
         if progress.should_stop() {
-            return Err(Failure::interrupted());
+            let message = format!("interrupted in {name}; the runs of earlier seeds are kept");
+            let interrupted = Failure { message, ..Failure::interrupted() };
+            return Err(interrupted.or_try("the same command again: it continues with this seed"));
         }
-        place.keep(report, replication.is_seeded())
+        place.keep(report?, replication.is_seeded())
     }
 }
