@@ -26,15 +26,16 @@ pub(crate) fn listing() -> Listing {
 pub(crate) fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let chosen = choose(args.experiment.as_deref())?;
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
+    let folder = Path::new(&args.out);
     let mut reports = Vec::new();
     for experiment in chosen {
         progress.say(&format!("{}: {}", experiment.name, experiment.title));
-        let report = experiment.report(&progress)?;
+        let report = experiment.report_over_seeds(args.seeds, folder, &progress)?;
         if !args.json {
             output::line(&as_text(experiment, &report));
         }
         // Written after each experiment, so that an interrupted run keeps the results so far.
-        write(Path::new(&args.out), experiment, &report)?;
+        write(folder, experiment, &report)?;
         reports.push((experiment, report));
     }
     if args.json {

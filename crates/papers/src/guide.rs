@@ -76,7 +76,7 @@ fn as_markdown(report: &Report) -> String {
         text.push_str("\n| claim | theirs | ours | holds |\n|---|---:|---:|---|\n");
     }
     for claim in &report.claims {
-        let holds = claim.verdict.name();
+        let holds = claim.verdict_text();
         let _ = writeln!(text, "| {} | {} | {} | {holds} |", claim.claim, claim.theirs, claim.ours);
     }
     for table in &report.tables {

@@ -106,8 +106,14 @@ fn count(results: &[Results], paper: &str, kind: ClaimKind, verdict: Verdict) ->
     of_paper.flat_map(|results| &results.claims).filter(|claim| claim.kind == kind && claim.verdict == verdict).count()
 }
 
-const VERDICTS: [Verdict; 5] =
-    [Verdict::Yes, Verdict::No, Verdict::HangsOnArrival, Verdict::BaselineNotMet, Verdict::NotJudged];
+const VERDICTS: [Verdict; 6] = [
+    Verdict::Yes,
+    Verdict::No,
+    Verdict::HangsOnArrival,
+    Verdict::BaselineNotMet,
+    Verdict::NotJudged,
+    Verdict::DependsOnSeed,
+];
 
 /// Returns the table of counts: a row for each paper, a column for each kind.
 pub(crate) fn counts(results: &[Results]) -> String {
@@ -125,10 +131,16 @@ pub(crate) fn counts(results: &[Results]) -> String {
     }
     let _ = writeln!(text, "| **all** | {} |", cells(&sums).join(" | "));
     let total = |verdict: usize| (0..3).map(|kind| sums[kind][verdict]).sum::<usize>();
+    // Pages of runs with one seed have no count of claims that depend on the seed.
+    let depend = match total(5) {
+        0 => String::new(),
+        1 => "1 depends on the seed, ".into(),
+        count => format!("{count} depend on the seed, "),
+    };
     let _ = writeln!(
         text,
-        "\nOf the {} claims that count {} hold, {} do not, {} hang on arrival, of {} the baseline is not met, and {} are not \
-         judged.",
+        "\nOf the {} claims that count {} hold, {} do not, {} hang on arrival, {depend}of {} the baseline is not met, and {} \
+         are not judged.",
         (0..VERDICTS.len()).map(total).sum::<usize>(),
         total(0),
         total(1),
@@ -187,7 +199,29 @@ fn held(results: &Results) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::Report;
     use super::*;
+
+    /// Returns the results of an experiment of a paper with a claim for each of `verdicts`.
+    fn results(verdicts: &[Verdict]) -> Vec<Results> {
+        let mut report = Report::default();
+        verdicts.iter().for_each(|verdict| report.judged(ClaimKind::Shape, "a claim", "theirs", "ours", *verdict));
+        vec![Results::of(super::super::all()[0], &report)]
+    }
+
+    #[test]
+    fn claims_that_depend_on_the_seed_are_counted_apart() {
+        let text = counts(&results(&[Verdict::Yes, Verdict::No, Verdict::DependsOnSeed]));
+        assert!(text.contains("| **all** | – | – | 1 of 3 |"), "{text}");
+        assert!(
+            text.contains(
+                "Of the 3 claims that count 1 hold, 1 do not, 0 hang on arrival, 1 depends on the seed, of 0"
+            )
+        );
+        assert!(counts(&results(&[Verdict::DependsOnSeed; 2])).contains(", 2 depend on the seed, of 0"));
+        assert!(!counts(&results(&[Verdict::Yes])).contains("seed"), "pages of one seed do not change");
+        assert_eq!(held(&results(&[Verdict::Yes, Verdict::DependsOnSeed])[0]), "1 of 2");
+    }
 
     #[test]
     fn every_experiment_of_a_paper_is_in_its_table_and_no_other() {

@@ -29,6 +29,7 @@ mod jin;
 mod kernel_fs;
 mod lab;
 mod later_drives;
+mod over_seeds;
 mod page;
 mod replication;
 mod report;

@@ -22,9 +22,13 @@ use imbrex::files::replace;
 pub fn as_text(experiment: &Experiment, report: &Report) -> String {
     let mut text = format!("\n{}: {}\n", experiment.name, experiment.title);
     for claim in &report.claims {
-        let _ = writeln!(text, "  [{}] {} ({})", claim.verdict.name(), claim.claim, claim.kind.name());
+        let _ = writeln!(text, "  [{}] {} ({})", claim.verdict_text(), claim.claim, claim.kind.name());
         let _ = writeln!(text, "      theirs: {}", claim.theirs);
         let _ = writeln!(text, "      ours:   {}", claim.ours);
+        if claim.depends_on_seed() {
+            let verdicts: Vec<&str> = claim.verdicts.iter().map(|verdict| verdict.name()).collect();
+            let _ = writeln!(text, "      by seed: {}", verdicts.join(", "));
+        }
     }
     for table in &report.tables {
         text.push_str(&guide::as_text(table));
@@ -120,7 +124,19 @@ under *theirs* is our reading of the paper's words or plots as numbers. \
 [Findings](findings.md) explains the claims that do not hold.\n\n\
 The runs of the stand-ins alone, the synthetic workloads in place of the papers' traces, take more than an hour on two cores. If the \
 environment variable `IMBREX_KEPT_RUNS` names a folder, `imbrex reproduce` keeps the results of these runs there and does not repeat the \
-runs.\n";
+runs.\n\n\
+## Several seeds\n\n\
+Generated workloads and other random choices have a seed. `imbrex reproduce EXPERIMENT --seeds 5` (at most 1,000) runs an experiment with \
+five seeds: each random choice has its own seed in the first run, and one more in each further run. An experiment without random choices \
+runs once.\n\n\
+- A number that differs between the seeds becomes its mean and, after `±`, half of the 95 % interval of the mean (Student's t \
+distribution), in claims and in tables. The figures are of the first seed.\n\
+- A claim that counts has the verdict *depends on the seed* if its verdicts with the seeds differ. It then does not count as one that \
+holds.\n\
+- The JSON file of the experiment has `seeds`, the number of seeds, and for each claim `verdicts` and `ours_by_seed`, in the order of the \
+seeds.\n\
+- The report of each run is kept in `reproduction/seeds` of the folder of `--out` as soon as the run ends. A later call of the same \
+program finds it there and does not repeat the run.\n";
 
 fn file(experiment: &Experiment, extension: &str) -> String {
     format!("{}.{extension}", experiment.name.replace('/', "-"))

@@ -69,6 +69,9 @@ pub enum Verdict {
     BaselineNotMet,
     /// The claim cannot be judged by our run.
     NotJudged,
+    /// The result depends on the seed of a random choice of our run, such as a generated workload: the verdicts with
+    /// several seeds differ.
+    DependsOnSeed,
 }
 
 impl Verdict {
@@ -80,6 +83,7 @@ impl Verdict {
             Verdict::HangsOnArrival => "hangs on arrival",
             Verdict::BaselineNotMet => "baseline not met",
             Verdict::NotJudged => "not judged",
+            Verdict::DependsOnSeed => "depends on the seed",
         }
     }
 
@@ -111,6 +115,29 @@ pub struct Claim {
     /// otherwise `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fitted_by: Option<String>,
+    /// Verdict with each seed, if the experiment ran with several; otherwise empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verdicts: Vec<Verdict>,
+    /// Number or finding of our run with each seed, if the experiment ran with several; otherwise empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ours_by_seed: Vec<String>,
+}
+
+impl Claim {
+    /// Returns whether the verdict depends on the seed: whether the verdicts with several seeds differ.
+    pub fn depends_on_seed(&self) -> bool {
+        self.verdicts.iter().any(|verdict| *verdict != self.verdicts[0])
+    }
+
+    /// Returns the verdict as reports print it. A claim of a kind that does not count has the verdict of the first
+    /// seed, and a note if the verdict depends on the seed.
+    pub(crate) fn verdict_text(&self) -> String {
+        let name = self.verdict.name();
+        if self.depends_on_seed() && self.verdict != Verdict::DependsOnSeed {
+            return format!("{name}; {}", Verdict::DependsOnSeed.name());
+        }
+        name.into()
+    }
 }
 
 /// A table of measurements of an experiment, with all cells as text.
@@ -124,8 +151,8 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// The report of a run of an experiment.
-#[derive(Clone, Debug, Default)]
+/// The report of an experiment: of one run, or of several that differ in their seeds.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// Method of the experiment: the facts that a reader needs to judge the claims, in Markdown.
     pub method: String,
@@ -137,6 +164,9 @@ pub struct Report {
     pub figures: Vec<(String, String)>,
     /// Further remarks, one paragraph each, such as deviations from the paper and reasons for differences.
     pub remarks: Vec<String>,
+    /// Number of seeds with which the experiment ran, if there are several; otherwise `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<u32>,
 }
 
 impl Report {
@@ -150,6 +180,15 @@ impl Report {
     /// of our run.
     pub fn judged(&mut self, kind: ClaimKind, claim: &str, theirs: &str, ours: impl Into<String>, verdict: Verdict) {
         let (claim, theirs, ours) = (claim.into(), theirs.into(), ours.into());
-        self.claims.push(Claim { claim, kind, theirs, ours, verdict, fitted_by: None });
+        self.claims.push(Claim {
+            claim,
+            kind,
+            theirs,
+            ours,
+            verdict,
+            fitted_by: None,
+            verdicts: Vec::new(),
+            ours_by_seed: Vec::new(),
+        });
     }
 }

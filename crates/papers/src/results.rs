@@ -24,6 +24,9 @@ pub struct Results {
     pub figures: Vec<String>,
     /// Further remarks, one paragraph each, such as deviations from the paper and reasons for differences.
     pub remarks: Vec<String>,
+    /// Number of seeds with which the experiment ran, if there are several; otherwise `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<u32>,
 }
 
 impl Results {
@@ -38,6 +41,7 @@ impl Results {
             tables: report.tables.clone(),
             figures: report.figures.iter().map(|figure| figure.0.clone()).collect(),
             remarks: report.remarks.clone(),
+            seeds: report.seeds,
         }
     }
 
@@ -49,9 +53,9 @@ impl Results {
         }
         for claim in &self.claims {
             let verdict = if claim.kind.is_counted() || claim.kind == ClaimKind::NotReproducible {
-                claim.verdict.name().to_string()
+                claim.verdict_text()
             } else {
-                format!("({})", claim.verdict.name())
+                format!("({})", claim.verdict_text())
             };
             let kind = match &claim.fitted_by {
                 Some(by) => format!("{}: {by}", claim.kind.name()),

@@ -98,6 +98,10 @@ pub(crate) struct ReproduceArgs {
     /// The folder that receives reproduction.md and the figures.
     #[arg(long, value_name = "FOLDER", default_value = "docs")]
     pub out: PathBuf,
+    /// Run each experiment with this many seeds: means, 95 % intervals, and claims that depend on the seed. Each run is
+    /// kept in the folder, so that a later call continues. An experiment without random choices runs once.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
     /// Print the claims as JSON.
     #[arg(long)]
     pub json: bool,

@@ -1,7 +1,8 @@
 //! Goal: claims of the papers that can be run in seconds are reproduced. Method: the experiments themselves; every
 //! claim that has a verdict must hold.
 
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -44,4 +45,52 @@ fn figure_14_of_the_second_paper_counts_9_12_and_8_writes() {
     let claims = document["experiments"][0]["claims"].as_array().expect("claims");
     let ours: Vec<_> = claims.iter().map(|claim| claim["ours"].as_str().expect("a text")).collect();
     assert_eq!(ours, ["9", "12", "8"]);
+}
+
+fn reproduce(words: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_imbrex"))
+        .args([&["reproduce"], words, &["--out"]].concat())
+        .arg(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program starts")
+}
+
+/// Goal: `--seeds` runs each seed once, over several calls, and its JSON has the verdict with each seed. Method: three
+/// calls on one folder, with messages and files compared.
+#[test]
+fn several_seeds_are_run_once_each_and_merged() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let call = |seeds: &str| {
+        let output = reproduce(&["aghayev/fig14", "--json", "--seeds", seeds], folder.path());
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{said}");
+        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        (document["experiments"][0].clone(), said)
+    };
+    let (first, said) = call("2");
+    assert!(!said.contains("found in"), "{said}");
+    assert_eq!((&first["seeds"], &first["claims"][0]["ours"]), (&Value::from(2), &Value::from("9")));
+    assert_eq!(first["claims"][2]["verdicts"], serde_json::json!(["yes", "yes"]));
+    assert_eq!(first["claims"][2]["ours_by_seed"], serde_json::json!(["8", "8"]));
+    let (again, said) = call("2");
+    assert_eq!((again, said.matches("found in").count()), (first, 2), "{said}");
+    let (more, said) = call("3");
+    assert_eq!((&more["seeds"], said.matches("found in").count()), (&Value::from(3), 2), "{said}");
+    let page = std::fs::read_to_string(folder.path().join("reproduction/aghayev-fig14.md")).expect("the page");
+    assert!(page.contains("The experiment ran with 3 seeds"), "{page}");
+    let plain = reproduce(&["aghayev/fig14", "--json"], folder.path());
+    assert!(!String::from_utf8_lossy(&plain.stdout).contains("seed"), "a run with one seed has no field for seeds");
+}
+
+#[test]
+fn seeds_are_one_to_a_thousand() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for seeds in ["0", "2000", "few"] {
+        let output = reproduce(&["aghayev/fig14", "--seeds", seeds], folder.path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("--seeds"), "{said}");
+    }
+    let is_empty = std::fs::read_dir(folder.path()).expect("it can be read").next().is_none();
+    assert!(is_empty, "a refused call writes nothing");
 }

@@ -153,3 +153,26 @@ fn real_path(name: &str) -> PathBuf {
 fn stand_in(name: &str) -> String {
     format!("cloudphysics-{name}")
 }
+
+#[cfg(test)]
+mod tests {
+    //! Goal: kept runs of the first replication keep their names, and others have names of their own. Method: names
+    //! written here.
+
+    use imbrex::Progress;
+
+    use super::*;
+
+    #[test]
+    fn only_seeds_of_later_replications_are_in_the_name() {
+        let progress = Progress::silent();
+        let key = |name, number| {
+            let replication = Replication::new(&progress, number);
+            let key = Case::of(name, Arrivals::default()).seeded(&replication).key();
+            (key, replication.is_seeded())
+        };
+        assert_eq!(key("w46", 0), ("w46 cloudphysics".into(), true));
+        assert_eq!(key("w46", 2), ("w46 cloudphysics seed 3".into(), true));
+        assert_eq!(key(REAL[0], 2), (REAL[0].into(), false), "a real trace has no seed");
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of experiments over several seeds.
+
+mod merging;
+mod running;
