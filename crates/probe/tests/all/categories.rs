@@ -114,7 +114,7 @@ fn drives_without_overlap_are_conventional() {
 /// answers like a shingled one with the same layer, of which nothing is known for sure.
 #[test]
 fn one_log_on_a_conventional_drive_is_not_surely_shingled() {
-    for drive in ["cmr-7200+log-structured", "seagate-st5000as0011+log-structured"] {
+    for drive in ["cmr-7200+log-structured:geometry.tracks=30000"] {
         let found = verdict(drive, &["cleaning", "band-size"]);
         let kind = found.property("type").expect("the type was looked for");
         assert!(kind.confidence < Confidence::High, "{drive}: {kind:#?}");
