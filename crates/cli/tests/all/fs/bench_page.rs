@@ -24,12 +24,12 @@ const LOADS: [(&str, &[&str]); 7] = [
 /// The file system's drives: one, or several with this parity.
 const SYSTEMS: [Option<&str>; 3] = [None, Some("1"), Some("2")];
 
-fn run_in(folder: &Path, words: &[&str]) -> Output {
+pub(super) fn run_in(folder: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_imbrex")).args(words).current_dir(folder).output().unwrap()
 }
 
 /// Makes a file system of store log in a new folder: on one drive, or on five with the given parity.
-fn fresh(parity: Option<&str>) -> tempfile::TempDir {
+pub(super) fn fresh(parity: Option<&str>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let names: &[&str] = if parity.is_some() { &["a", "b", "c", "d", "e"] } else { &["a"] };
     for name in names {
@@ -99,7 +99,7 @@ fn assert_adds_up(summary: &Value, parity: Option<&str>) {
     assert_eq!(summary["parity"].to_string(), parity.unwrap_or("0"));
 }
 
-fn assert_page_tells(summary: &Value, page: &str) {
+pub(super) fn assert_page_tells(summary: &Value, page: &str) {
     let cells: Vec<&str> = page.split("data-at=\"").skip(1).collect();
     assert!(cells.len() > 20, "{} cells", cells.len());
     for cell in cells {
