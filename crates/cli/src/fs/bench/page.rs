@@ -3,7 +3,8 @@
 //! Invariants:
 //! 1. The page references no other resource; its style, policy and script are those of the program's other reports.
 //! 2. Every number of its tables and charts is that of summary.json, which is in the page too, as `summary`. With
-//!    several seeds, numbers of tables are means over the seeds, and charts over time are of the first seed.
+//!    several seeds, numbers of tables are means over the seeds. Charts other than `Over the seeds` are then of the
+//!    first seed.
 //! 3. The page of a run in virtual time contains no wall-clock times.
 
 use std::fmt::Write as _;
@@ -69,7 +70,7 @@ fn masthead(summary: &Value, ran: &BenchOutput) -> String {
 fn seeds(summary: &Value, ran: &BenchOutput) -> String {
     let seed = &summary["seed"];
     match ran.seeds_in_words() {
-        Some(words) => format!("{words}; charts over time are of seed {seed}"),
+        Some(words) => format!("{words}; charts other than “Over the seeds” are of seed {seed}"),
         None => format!("seed {seed}"),
     }
 }
