@@ -32,7 +32,7 @@ pub mod report;
 pub mod run;
 #[cfg(test)]
 mod sample;
-mod seeds;
+pub mod seeds;
 pub mod simulate_options;
 pub mod simulation;
 pub mod sweep;

@@ -1,37 +1,30 @@
 //! Figures of a workload that runs with several seeds: their means and 95 % intervals.
+//!
+//! [`Figures`] collects the numbers of a JSON document for each run. `DriveFigures` does so for the results of a drive,
+//! and keeps the first lost data.
 
 use std::collections::BTreeMap;
 
 use imbrex_sim::results::Integrity;
 use imbrex_sim::{DriveResult, Estimate};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Numbers of the results that depend on wall-clock time; they get no interval.
 const WALL_CLOCK: [&str; 2] = ["wall_seconds", "requests_per_second"];
 
-/// Figures of one drive, by their path in the results, and the value in each run.
+/// Values of figures in several runs, by the path of the figure in the document of a run.
 #[derive(Default)]
-pub(crate) struct Figures {
+pub struct Figures {
     runs: usize,
     values: BTreeMap<String, Vec<f64>>,
-    /// The first run in which live data was lost or a rule was broken, with its seed.
-    harm: Option<(u64, Integrity)>,
 }
 
 impl Figures {
-    /// Adds the results of one run.
-    pub(crate) fn add(&mut self, seed: u64, result: &DriveResult) {
+    /// Adds the figures of one run: the numbers of `document`, an object. The path of a figure consists of the names
+    /// of the members that lead to it, joined by dots. Lists are left out.
+    pub fn add(&mut self, document: &Map<String, Value>) {
         self.runs += 1;
-        let Value::Object(members) = serde_json::to_value(result).expect("results are plain values") else {
-            unreachable!("results are an object")
-        };
-        for (name, value) in members.iter().filter(|(name, _)| !WALL_CLOCK.contains(&name.as_str())) {
-            self.collect(name, value);
-        }
-        let is_harmed = result.integrity.is_violated() || result.integrity.live_sectors_destroyed() > 0;
-        if self.harm.is_none() && is_harmed {
-            self.harm = Some((seed, result.integrity.clone()));
-        }
+        document.iter().for_each(|(name, value)| self.collect(name, value));
     }
 
     fn collect(&mut self, path: &str, value: &Value) {
@@ -46,15 +39,52 @@ impl Figures {
         }
     }
 
+    /// Returns the mean and the interval of each figure that all runs have, by path. There is none if fewer than two
+    /// runs were added.
+    pub fn estimates(self) -> BTreeMap<String, Estimate> {
+        let runs = self.runs;
+        let whole = self.values.into_iter().filter(|(_, values)| values.len() == runs);
+        whole.filter_map(|(path, values)| Some((path, Estimate::of(&values)?))).collect()
+    }
+}
+
+/// Figures of one drive in several runs.
+#[derive(Default)]
+pub(crate) struct DriveFigures {
+    figures: Figures,
+    /// The first run in which live data was lost or a rule was broken, with its seed.
+    harm: Option<(u64, Integrity)>,
+}
+
+impl DriveFigures {
+    /// Adds the results of one run.
+    pub(crate) fn add(&mut self, seed: u64, result: &DriveResult) {
+        let Value::Object(mut members) = serde_json::to_value(result).expect("results are plain values") else {
+            unreachable!("results are an object")
+        };
+        members.retain(|name, _| !WALL_CLOCK.contains(&name.as_str()));
+        self.figures.add(&members);
+        let is_harmed = result.integrity.is_violated() || result.integrity.live_sectors_destroyed() > 0;
+        if self.harm.is_none() && is_harmed {
+            self.harm = Some((seed, result.integrity.clone()));
+        }
+    }
+
     /// Stores the means and intervals in `result`, the results of the first run. If data was lost in another run only,
     /// stores the result of the integrity check of that run too, and returns its seed.
     pub(crate) fn finish(self, result: &mut DriveResult) -> Option<u64> {
-        let runs = self.runs;
-        let whole = self.values.into_iter().filter(|(_, values)| values.len() == runs);
-        result.over_seeds = whole.filter_map(|(path, values)| Some((path, Estimate::of(&values)?))).collect();
+        result.over_seeds = self.figures.estimates();
         let (seed, integrity) = self.harm?;
         let is_known = result.integrity == integrity;
         result.integrity = integrity;
         (!is_known).then_some(seed)
+    }
+}
+
+/// Returns a list of seeds in words, such as `3 seeds, 1 to 3`; `None` for fewer than two.
+pub fn in_words(seeds: &[u64]) -> Option<String> {
+    match (seeds, seeds.last()) {
+        ([first, _, ..], Some(last)) => Some(format!("{} seeds, {first} to {last}", seeds.len())),
+        _ => None,
     }
 }

@@ -30,7 +30,7 @@ use crate::options::SimulationOptions;
 use crate::progress::Progress;
 use crate::run::sinks::{Sinks, Spools};
 use crate::run::{Run, many};
-use crate::seeds::Figures;
+use crate::seeds::{self, DriveFigures};
 use crate::simulate_options::{ARRIVALS, SCHEDULES};
 use crate::sweep::texts;
 use crate::table;
@@ -404,7 +404,7 @@ impl Prepared {
         if count == 1 || ran.iter().any(|ran| ran.is_stopped) {
             return Ok(Vec::new());
         }
-        let mut figures: Vec<Figures> = ran.iter().map(|_| Figures::default()).collect();
+        let mut figures: Vec<DriveFigures> = ran.iter().map(|_| DriveFigures::default()).collect();
         let mut seeds = Vec::new();
         for step in 0..count {
             let seed = workload.seed.wrapping_add(step);
@@ -585,12 +585,9 @@ impl Simulated {
         if let Some(span) = &self.summary.workload.address_span {
             text += &format!("\n\n{}", span.sentence(&human::bytes(span.bytes)));
         }
-        if let (count @ 2.., Some(first), Some(last)) =
-            (self.summary.seeds.len(), self.summary.seeds.first(), self.summary.seeds.last())
-        {
+        if let Some((words, first)) = seeds::in_words(&self.summary.seeds).zip(self.summary.seeds.first()) {
             text += &format!(
-                "\n\n±: half of the 95 % interval of the mean over {count} seeds, {first} to {last}; the lines below are of seed \
-                 {first}"
+                "\n\n±: half of the 95 % interval of the mean over {words}; the lines below are of seed {first}"
             );
         }
         for remark in table::remarks(&self.summary.drives) {

@@ -100,7 +100,7 @@ pub(crate) fn row(drive: &DriveResult) -> Vec<String> {
 }
 
 /// Returns a mean over seeds, formatted by `shown`, and half of its interval if the figure depends on the seed.
-fn estimate(over: &Estimate, shown: impl Fn(f64) -> String) -> String {
+pub fn estimate(over: &Estimate, shown: impl Fn(f64) -> String) -> String {
     if over.is_constant() {
         return shown(over.mean);
     }

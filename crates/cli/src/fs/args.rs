@@ -217,6 +217,11 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
 
+    /// On devices: run with this many seeds, from --seed on: mean and 95 % interval of each figure. With several seeds,
+    /// each run starts from the state found, and the file system stays as it was.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
+
     /// The new directory for the files.
     #[arg(long, value_name = "NAME", default_value = "bench")]
     pub folder: String,

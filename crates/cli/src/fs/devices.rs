@@ -14,6 +14,7 @@ use imbrex_fs::core::look;
 use imbrex_fs::device::background::Background;
 use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::device::file::FileBackend;
+use imbrex_fs::device::file_view::FileView;
 use imbrex_fs::device::{BLOCK_BYTES, Backend, DeviceFault};
 use imbrex_fs::format::superblock::Superblock;
 use imbrex_fs::{Device, Executor, FsError};
@@ -28,6 +29,9 @@ pub(super) enum Purpose {
     Look,
     /// Offline work: exclusive access. Flushed writes survive the process, and after a clean end the host.
     Work,
+    /// Offline work on views of the devices: all writes stay in memory and are lost in the end. The devices stay
+    /// unchanged, and other processes may read them.
+    Trial,
     /// Serving a mount: exclusive access. Flushed writes survive a crash of the host too.
     Serve,
 }
@@ -103,6 +107,7 @@ fn emulated(path: &Path, purpose: Purpose, is_paced: bool) -> Result<Box<dyn Bac
     let drive = match purpose {
         Purpose::Look => EmulatedDrive::open_file_to_look(path)?,
         Purpose::Work => EmulatedDrive::open_file(path, false)?,
+        Purpose::Trial => EmulatedDrive::open_file_view(path)?,
         Purpose::Serve => EmulatedDrive::open_file(path, true)?,
     };
     let emulated = Emulated::new(drive).map_err(|fault| Failure::failed(format!("{}: {fault}", path.display())))?;
@@ -168,7 +173,11 @@ pub(super) fn survey_path(path: &Path) -> Result<Survey, Failure> {
 pub(super) fn open(executor: &Executor, path: &Path, purpose: Purpose, is_paced: bool) -> Result<Device, Failure> {
     let backend = match kind(path)? {
         Kind::Image => emulated(path, purpose, is_paced).map_err(in_use)?,
+        Kind::Zoned if purpose == Purpose::Trial => return Err(no_view(path)),
         Kind::Zoned => zoned(path)?,
+        Kind::Plain if purpose == Purpose::Trial => {
+            Box::new(FileView::open(path).map_err(|fault| in_use(Failure::failed(fault)))?)
+        }
         Kind::Plain => {
             let file = FileBackend::open(path, purpose != Purpose::Look);
             Box::new(file.map_err(|fault: DeviceFault| in_use(Failure::failed(fault)))?)
@@ -180,6 +189,21 @@ pub(super) fn open(executor: &Executor, path: &Path, purpose: Purpose, is_paced:
         _ => backend,
     };
     Ok(Device::new(executor, &path.display().to_string(), backend))
+}
+
+/// Returns an error if one of the devices in `paths` has no view ([`Purpose::Trial`]): a zoned block device of the
+/// kernel.
+pub(super) fn check_views(paths: &[PathBuf]) -> Result<(), Failure> {
+    let is_zoned = |path: &&PathBuf| matches!(kind(path), Ok(Kind::Zoned));
+    paths.iter().find(is_zoned).map_or(Ok(()), |path| Err(no_view(path)))
+}
+
+/// Returns the failure for a zoned block device of the kernel, whose writes cannot be kept in memory.
+fn no_view(path: &Path) -> Failure {
+    let words =
+        format!("--seeds above 1 does not apply to {}: a real zoned device cannot be left unchanged", path.display());
+    Failure::usage(words)
+        .or_try("one run with each --seed, after `imbrex fs mkfs` each time; or images of emulated drives")
 }
 
 /// Returns whether a device was refused because another process has it.
@@ -270,6 +294,21 @@ impl Devices {
         Ok(())
     }
 
+    /// Locks the devices against writers until the result is dropped, also while they are closed here. The devices must
+    /// be open for [`Purpose::Look`] or [`Purpose::Trial`].
+    ///
+    /// # Errors
+    /// A device cannot be opened, or another process has locked it for writing.
+    pub(super) fn lock_out_writers(&self) -> Result<Vec<File>, Failure> {
+        let lock = |path: &PathBuf| {
+            let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("{}: {error}", path.display()));
+            let file = File::open(path).map_err(|error| failed(&error))?;
+            file.try_lock_shared().map_err(|error| failed(&error))?;
+            Ok(file)
+        };
+        self.paths.iter().map(lock).collect()
+    }
+
     /// Shuts the devices down in good order.
     pub(super) fn shut_down(&self) -> Result<(), Failure> {
         for device in &self.all {
@@ -321,7 +360,17 @@ fn peek(path: &Path) -> Option<Superblock> {
 
 #[cfg(test)]
 mod tests {
+    use imbrex::FailureKind;
+
     use super::*;
+
+    #[test]
+    fn a_real_zoned_device_has_no_view_and_the_user_learns_the_way_round() {
+        let failure = no_view(Path::new("/dev/sdz"));
+        assert_eq!(failure.kind, FailureKind::Usage);
+        let words = failure.to_string();
+        assert!(["--seeds", "/dev/sdz", "--seed,", "mkfs"].iter().all(|part| words.contains(part)), "{words}");
+    }
 
     #[test]
     fn a_name_in_another_folder_is_another_device() {

@@ -155,6 +155,18 @@ impl EmulatedDrive {
         Ok(EmulatedDrive::new((drive, store)))
     }
 
+    /// Opens a view of the drive in the image file `path`. The drive works like that of [`EmulatedDrive::open_file`],
+    /// but the file is never changed: all writes stay in memory, and are lost when the drive is dropped.
+    ///
+    /// # Errors
+    /// The file is missing, open for writing elsewhere, not an image, of an older version or damaged.
+    pub fn open_file_view(path: &Path) -> Result<EmulatedDrive, DeviceError> {
+        let (mut medium, place) = (FileMedium::open(path, Mode::Read, false)?, path.display().to_string());
+        refuse_older(&Header::read(&mut medium, &place)?, &place)?;
+        let media: Box<dyn Media> = Box::new(Overlay::new(medium));
+        Store::open(media, &place).map(EmulatedDrive::new)
+    }
+
     /// Returns the emulated drive of an opened image, with simulated time zero and without scheduled faults.
     pub fn new((drive, store): Opened<Box<dyn Media>>) -> EmulatedDrive {
         let ordered = drive.layer.zones().map(ordered_writes);

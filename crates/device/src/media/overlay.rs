@@ -1,5 +1,5 @@
 //! A wrapper that keeps all writes in memory and leaves the wrapped medium unchanged. It shows the result of a repair
-//! without changing the image.
+//! without changing the image, and lets several runs of a benchmark start from one image.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,7 +1,8 @@
 //! Devices as the core uses them: tasks read and write blocks of 4 KiB and reset zones. Each device has a [`Backend`]:
 //! an emulated drive with simulated times ([`emulated`]), a file or an ordinary block device ([`mod@file`]), a zoned
-//! block device of Linux ([`linux`]), or blocks in memory with power cuts ([`model`]) or without ([`memory`]). With
-//! [`background`] large operations are performed by another thread.
+//! block device of Linux ([`linux`]), or blocks in memory with power cuts ([`model`]) or without ([`memory`]). A
+//! [`file_view`] reads a file and keeps all writes in memory. With [`background`] large operations are performed by
+//! another thread.
 //!
 //! Invariants:
 //! 1. An operation is answered once, under the number that it got when it was submitted. Dropping the future of an
@@ -13,6 +14,7 @@ pub mod area;
 pub mod background;
 pub mod emulated;
 pub mod file;
+pub mod file_view;
 #[cfg(target_os = "linux")]
 pub mod linux;
 pub mod memory;

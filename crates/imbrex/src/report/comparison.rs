@@ -10,6 +10,7 @@ use imbrex_sim::results::Integrity;
 use imbrex_sim::{DriveResult, Estimate, Summary};
 use serde_json::Value;
 
+use super::intervals;
 use crate::chart::{Series, Shape, Style, Unit, escape, swatch};
 
 /// A measure: its place in a drive's results, and its format.
@@ -257,23 +258,15 @@ fn over_seeds(measure: &Measure, (index, drive): (usize, &DriveResult), over: &E
     };
     let ratio = drive.over_seeds.get(&of_ratio).filter(|_| measure.is_compared && is_compared && of_ratio != path);
     let ratio = ratio.map_or_else(String::new, |ratio| {
-        format!("<small>{}{}</small>", Unit::Ratio.label(ratio.mean), interval(Unit::Ratio, ratio))
+        format!("<small>{}{}</small>", Unit::Ratio.label(ratio.mean), intervals::half(Unit::Ratio, ratio))
     });
-    let half = interval(measure.unit, over);
+    let half = intervals::half(measure.unit, over);
     let half = if half.is_empty() { half } else { format!("<small>{}</small>", half.trim_start()) };
     format!(
         "<td data-at=\"/drives/{index}/over_seeds/{path}/mean\" data-value=\"{0}\" title=\"{0}\">{1}{half}{ratio}</td>",
         over.mean,
         measure.unit.label(over.mean),
     )
-}
-
-/// Returns half of an interval in words, with a space before them; nothing if the figure does not depend on the seed.
-fn interval(unit: Unit, over: &Estimate) -> String {
-    if over.is_constant() {
-        return String::new();
-    }
-    format!(" ± {}", unit.label(over.half_width_95).trim_start_matches('×'))
 }
 
 fn row(measure: &Measure, summary: &Summary, values: &[Value]) -> String {

@@ -6,6 +6,7 @@
 //! 2. A chart without data is left out.
 
 use super::figure::{Drawing, Figure, Layout};
+use super::intervals::{self, Pane};
 use super::sweep;
 use imbrex_sim::metrics::latency::LatencyHistogram;
 use imbrex_sim::metrics::windows::Window;
@@ -62,34 +63,11 @@ fn over_seeds(summary: &Summary) -> Option<Figure> {
         ("amplification", "write amplification", "write_amplification", Unit::Ratio),
         ("time", "simulated time", "duration_ns", Unit::Nanoseconds),
     ];
-    let pane = |(id, name, path, unit): (&str, &str, &str, Unit)| {
-        let mut chart = Chart::new(
-            format!("seeds-{id}"),
-            format!("{name}: mean and 95 % interval over the seeds"),
-            Axis::linear("drive, in the order of the legend", Unit::Count)
-                .ranged(0.5, summary.drives.len() as f64 + 0.5),
-            Axis::linear(name, unit),
-        )
-        .described(format!("The {name} of each drive: mean and 95 % interval over {} seeds.", summary.seeds.len()))
-        .sized(SIZE.0, SIZE.1);
-        for (index, drive) in names(summary) {
-            let x = index as f64 + 1.0;
-            // The ends of the interval and the mean are short horizontal lines on a vertical one.
-            let points = summary.drives[index].over_seeds.get(path).map_or_else(Vec::new, |over| {
-                let at = |y: f64, half: f64| [(x, y), (x - half, y), (x + half, y), (x, y)];
-                let (low, high) = (over.mean - over.half_width_95, over.mean + over.half_width_95);
-                [at(low, 0.08), at(over.mean, 0.2), at(high, 0.08)].concat()
-            });
-            chart = chart.with(Series::new(drive, Shape::Line, index, points));
-        }
-        (id.to_string(), Drawing::Chart(chart))
+    let pane = |(id, name, path, unit): (&'static str, &'static str, &str, Unit)| {
+        let of_drive = |(index, drive): (usize, String)| (drive, summary.drives[index].over_seeds.get(path).copied());
+        Pane { id, name, unit, items: names(summary).map(of_drive).collect() }
     };
-    let caption = format!(
-        "The longest line of each drive is its mean over {} seeds, the short ones are the ends of the 95 % interval.",
-        summary.seeds.len()
-    );
-    let panes = shown.map(pane).into();
-    Figure { id: "seeds", title: "Over the seeds", caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
+    intervals::figure("drive", summary.seeds.len(), shown.map(pane).into())
 }
 
 fn latency(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {

@@ -15,6 +15,7 @@ pub mod figure;
 mod figures;
 pub mod fragment;
 mod glossary;
+pub mod intervals;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use imbrex_sim::{DriveSeries, Summary};
 use self::figure::Figure;
 use crate::chart::{Chart, escape, label, palette};
 use crate::files::{FilesError, Folder};
+use crate::seeds;
 
 impl Folder {
     /// Writes `report.html` into this folder, completely or not at all. `series` has one element per drive, in the
@@ -140,18 +142,16 @@ fn masthead(summary: &Summary) -> String {
         escape(&workload.name),
         facts.join(" · "),
         if drives == 1 { "" } else { "s" },
-        seeds(summary),
+        seed_words(summary),
         escape(&summary.imbrex),
     )
 }
 
 /// Returns the seed in words; with several, their number, the first and the last.
-fn seeds(summary: &Summary) -> String {
-    match (summary.seeds.as_slice(), summary.seeds.last()) {
-        (seeds @ [first, _, ..], Some(last)) => {
-            format!("{} seeds, {first} to {last}; curves and charts over time are of seed {first}", seeds.len())
-        }
-        _ => format!("seed {}", summary.seed),
+fn seed_words(summary: &Summary) -> String {
+    match seeds::in_words(&summary.seeds) {
+        Some(words) => format!("{words}; curves and charts over time are of seed {}", summary.seeds[0]),
+        None => format!("seed {}", summary.seed),
     }
 }
 
@@ -161,7 +161,7 @@ fn made(summary: &Summary) -> String {
     let facts = [
         ("Command", format!("<code>{}</code>", escape(&shell(&summary.command)))),
         ("Program", format!("imbrex {}, results {}", escape(&summary.imbrex), escape(&summary.schema))),
-        ("Seed", seeds(summary).trim_start_matches("seed ").to_string()),
+        ("Seed", seed_words(summary).trim_start_matches("seed ").to_string()),
         ("Workload", format!("{} ({})", escape(&workload.name), escape(&workload.format))),
         ("SHA-256 of the input", format!("<code>{}</code>", escape(&workload.sha256))),
         ("Sectors touched", format!("up to {} (of 512 bytes)", label::count(workload.lba_end as f64))),

@@ -7,13 +7,14 @@
 
 use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Unit};
 use imbrex::report::figure::{Drawing, Figure, Layout};
+use imbrex::report::intervals::{self, Pane};
 use imbrex_fs::device::{BLOCK_BYTES, Spent};
 use imbrex_fs::executor::Cause;
 use imbrex_fs::load::bench::Kind;
 use imbrex_fs::load::bench::timeline::{Pace, State};
 
-use super::BenchOutput;
 use super::document::Stretch;
+use super::{BenchOutput, Timed};
 
 const SIZE: (f64, f64) = (580.0, 330.0);
 
@@ -51,8 +52,17 @@ fn a_second(stretch: &Stretch<'_>, amount: u64) -> f64 {
 
 /// Returns all figures that have data.
 pub(super) fn all(ran: &BenchOutput) -> Vec<Figure> {
-    let figures =
-        [rate(ran), latency(ran), busy(ran), totals(ran), written(ran), cleaning(ran), held_back(ran), fill(ran)];
+    let figures = [
+        over_seeds(ran),
+        rate(ran),
+        latency(ran),
+        busy(ran),
+        totals(ran),
+        written(ran),
+        cleaning(ran),
+        held_back(ran),
+        fill(ran),
+    ];
     figures.into_iter().flatten().collect()
 }
 
@@ -88,6 +98,29 @@ fn figure(id: &'static str, title: &'static str, caption: &str, panes: Vec<(&str
     let panes: Vec<_> = panes.collect();
     let caption = caption.to_string();
     (!panes.is_empty()).then_some(Figure { id, title, caption, layout: Layout::Tabs, is_wide: false, panes })
+}
+
+/// Returns the means and 95 % intervals over the seeds, by phase, without those that are always 0; `None` for one seed.
+fn over_seeds(ran: &BenchOutput) -> Option<Figure> {
+    let over = ran.over_seeds.as_ref()?;
+    let of_phases = |id, name, path: &str, unit| {
+        let of_phase = |(number, (phase, ..)): (usize, &Timed)| {
+            (phase.name.to_string(), over.figures.get(&format!("phases.{number}.{path}")).copied())
+        };
+        Pane { id, name, unit, items: ran.phases.iter().enumerate().map(of_phase).collect() }
+    };
+    let mut panes = vec![
+        of_phases("time", "time", "elapsed_ns", Unit::Nanoseconds),
+        of_phases("rate", "items a second", "done_per_second", Unit::Count),
+        of_phases("bytes", "bytes a second", "bytes_per_second", Unit::BytesPerSecond),
+    ];
+    let kinds: Vec<(Kind, String)> =
+        ran.kinds().into_iter().map(|kind| (kind, format!("mean latency of {}", kind.name()))).collect();
+    for (kind, name) in &kinds {
+        panes.push(of_phases(kind.name(), name, &format!("kinds.{}.latency_ns.mean", kind.name()), Unit::Nanoseconds));
+    }
+    panes.retain(|pane| pane.items.iter().any(|(_, over)| over.is_some_and(|over| over.max > 0.0)));
+    intervals::figure("phase", over.seeds.len(), panes)
 }
 
 fn rate(ran: &BenchOutput) -> Option<Figure> {

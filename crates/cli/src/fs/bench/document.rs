@@ -12,10 +12,10 @@ use crate::simulate::command_line;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
-/// Returns the result as JSON.
+/// Returns the result as JSON. With several seeds it is that of the first run, and has the means over all runs.
 pub(super) fn of(args: &BenchArgs, benchmark: &Benchmark, sizes: Sizes, ran: &BenchOutput) -> Value {
     let on_devices = ran.on_devices.as_ref();
-    json!({
+    let mut document = json!({
         "schema": "imbrex.fs-bench/1",
         "imbrex": env!("CARGO_PKG_VERSION"),
         "command": command_line(),
@@ -37,7 +37,12 @@ pub(super) fn of(args: &BenchArgs, benchmark: &Benchmark, sizes: Sizes, ran: &Be
         "devices": on_devices.map(|on_devices| on_devices.devices.iter().map(device).collect::<Vec<_>>()),
         "timeline": timeline(ran),
         "file_system": on_devices.map_or(&Value::Null, |on_devices| &on_devices.found),
-    })
+    });
+    if let Some(over) = &ran.over_seeds {
+        document["seeds"] = json!(over.seeds);
+        document["over_seeds"] = json!(over.figures);
+    }
+    document
 }
 
 fn phase((phase, disk_ns, costs): &Timed, began_ns: u64) -> Value {

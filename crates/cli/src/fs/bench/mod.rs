@@ -6,12 +6,16 @@
 //!                                └─► table
 //! ```
 //!
+//! With several seeds, `seeds` runs the load once for each seed, and adds means and intervals to the output of the
+//! first run.
+//!
 //! Invariants:
 //! 1. In virtual time two runs of one seed on equal devices give the same files, byte for byte.
 
 mod charts;
 mod document;
 mod page;
+mod seeds;
 mod served;
 mod table;
 
@@ -28,6 +32,7 @@ use imbrex_fs::{Device, Executor, Fs};
 use indicatif::ProgressBar;
 use serde_json::Value;
 
+use self::seeds::OverSeeds;
 use super::args::BenchArgs;
 use super::devices::{self, Devices, Purpose};
 use super::{Offline, status};
@@ -48,6 +53,7 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if args.places.is_empty() {
         return Err(Failure::usage("no place to run it").or_try("the devices of a file system, or a mounted directory"));
     }
+    seeds::check(args)?;
     let folder = args.out.as_deref().map(files::prepare).transpose()?;
     // Held until the files are written.
     let _reserved = folder.as_ref().map(files::Folder::reserve).transpose()?;
@@ -58,12 +64,18 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
         message::keep(removal.to_string());
     });
     let bar = progress.operations(benchmark.name);
+    let load = Load { args, benchmark, sizes, bar: &bar };
     let ran = match &args.places[..] {
-        [directory] if directory.is_dir() => in_directory(args, benchmark, directory, sizes, &bar)?,
+        [directory] if directory.is_dir() => in_directory(load, directory)?,
         _ if args.served.is_some() => {
             return Err(Failure::usage("--served is for a directory").or_try("without it: the time is the drive's own"));
         }
-        _ => on_devices(args, benchmark, sizes, &bar)?,
+        _ if args.seeds > 1 => seeds::run(load)?,
+        _ => {
+            let executor = Executor::in_virtual_time();
+            let devices = Devices::open(&executor, &args.places, Purpose::Work, true)?;
+            on_devices(load, Offline::mount(executor, devices, Purpose::Work)?, args.seed)?
+        }
     };
     bar.finish_and_clear();
     let document = document::of(args, benchmark, sizes, &ran);
@@ -123,6 +135,16 @@ fn sizes(args: &BenchArgs, benchmark: &Benchmark) -> Result<Sizes, Failure> {
     })
 }
 
+/// A benchmark to run.
+#[derive(Clone, Copy)]
+struct Load<'a> {
+    args: &'a BenchArgs,
+    benchmark: &'static Benchmark,
+    sizes: Sizes,
+    /// Line on the terminal that shows the progress.
+    bar: &'a ProgressBar,
+}
+
 /// Result of a run.
 pub(super) struct BenchOutput {
     /// Phases of the run.
@@ -133,6 +155,8 @@ pub(super) struct BenchOutput {
     rows: Vec<Row>,
     /// Results that only a run on devices has; `None` for a run in a directory.
     on_devices: Option<OnDevices>,
+    /// Means over this run and others with different seeds; `None` for one seed.
+    over_seeds: Option<OverSeeds>,
 }
 
 /// Results that only a run on devices has.
@@ -210,13 +234,8 @@ impl Costs {
     }
 }
 
-fn in_directory(
-    args: &BenchArgs,
-    benchmark: &Benchmark,
-    directory: &Path,
-    sizes: Sizes,
-    bar: &ProgressBar,
-) -> Result<BenchOutput, Failure> {
+fn in_directory(load: Load<'_>, directory: &Path) -> Result<BenchOutput, Failure> {
+    let Load { args, benchmark, sizes, bar } = load;
     let files = InDirectory::new(directory, &args.folder).map_err(|error| failure(args, error))?;
     let began_ns = files.now_ns();
     let timeline = Timeline::new(began_ns, Grain::default());
@@ -235,20 +254,15 @@ fn in_directory(
     let phases = run_now(bench::run(benchmark, &files, &asked, ended)).map_err(|error| failure(args, error))?;
     let phases = phases.into_iter().zip(disk).map(|(phase, disk)| Ok((phase, disk?, None)));
     let phases: Vec<Timed> = phases.collect::<Result<_, Failure>>()?;
-    Ok(BenchOutput { phases, began_ns, rows: timeline.rows(files.now_ns(), None), on_devices: None })
+    Ok(BenchOutput { phases, began_ns, rows: timeline.rows(files.now_ns(), None), on_devices: None, over_seeds: None })
 }
 
-fn on_devices(
-    args: &BenchArgs,
-    benchmark: &'static Benchmark,
-    sizes: Sizes,
-    bar: &ProgressBar,
-) -> Result<BenchOutput, Failure> {
-    let executor = Executor::in_virtual_time();
-    let devices = Devices::open(&executor, &args.places, Purpose::Work, true)?;
-    let Offline { executor, devices, fs, .. } = Offline::mount(executor, devices, Purpose::Work)?;
+/// Runs the benchmark with this seed, then unmounts the file system and shuts its devices down.
+fn on_devices(load: Load<'_>, offline: Offline, seed: u64) -> Result<BenchOutput, Failure> {
+    let Load { args, benchmark, sizes, bar } = load;
+    let Offline { executor, devices, fs, .. } = offline;
     let (own, bar, all) = (fs.clone(), bar.clone(), devices.all.clone());
-    let (folder, page_cache, seed) = (args.folder.clone(), args.page_cache, args.seed);
+    let (folder, page_cache) = (args.folder.clone(), args.page_cache);
     let work = async move {
         let files = OnCore::new(&own, &folder).await?.with_page_cache(page_cache);
         let began_ns = files.now_ns();
@@ -273,7 +287,7 @@ fn on_devices(
         let devices = used(&own, &all, &spent_before);
         let parity = own.superblock().shape.map(|shape| shape.parity);
         let on_devices = Some(OnDevices { before: state, devices, parity, found: Value::Null });
-        Ok::<_, LoadError>(BenchOutput { phases, began_ns, rows, on_devices })
+        Ok::<_, LoadError>(BenchOutput { phases, began_ns, rows, on_devices, over_seeds: None })
     };
     let outcome = devices::complete(&executor, work)?;
     let ending = fs.clone();

@@ -2,13 +2,15 @@
 //!
 //! Invariants:
 //! 1. The page references no other resource; its style, policy and script are those of the program's other reports.
-//! 2. Every number of its tables and charts is that of summary.json, which is in the page too, as `summary`.
+//! 2. Every number of its tables and charts is that of summary.json, which is in the page too, as `summary`. With
+//!    several seeds, numbers of tables are means over the seeds. Charts other than `Over the seeds` are then of the
+//!    first seed.
 //! 3. The page of a run in virtual time contains no wall-clock times.
 
 use std::fmt::Write as _;
 
 use imbrex::chart::{Unit, escape, label};
-use imbrex::report::{charts, document, json, shell};
+use imbrex::report::{charts, document, intervals, json, shell};
 use imbrex_fs::executor::Cause;
 use imbrex_fs::load::bench::{Figures, Kind, Phase};
 use serde_json::Value;
@@ -24,7 +26,7 @@ pub(super) fn html(summary: &Value, ran: &BenchOutput) -> String {
     body += "<main>";
     body += &operations(ran);
     if let Some(on_devices) = &ran.on_devices {
-        body += &devices(on_devices, ran.elapsed_ns());
+        body += &devices(ran, on_devices);
     }
     body += &charts(&figures);
     if ran.is_virtual() && !has_cleaning(ran) {
@@ -50,17 +52,27 @@ fn masthead(summary: &Value, ran: &BenchOutput) -> String {
     let mut facts: Vec<String> = sizes.into_iter().filter_map(count).collect();
     facts.extend(summary["file_bytes"].as_u64().map(|bytes| format!("<b>{}</b> a file", label::bytes(bytes as f64))));
     let clock = if ran.is_virtual() { "in virtual time" } else { "by the wall clock" };
-    facts.push(format!("<b>{}</b> {clock}", label::duration(ran.elapsed_ns() as f64)));
+    let elapsed = words_of(ran, "elapsed_ns", ran.elapsed_ns() as f64, Unit::Nanoseconds);
+    facts.push(format!("<b>{elapsed}</b> {clock}"));
     format!(
         "<header><p class=\"kind\">imbrex fs bench</p><h1>{}</h1><p class=\"facts\">{}</p><p class=\"facts\">{}</p>\
-         <p class=\"facts\">{} · seed {} · version {}</p></header>",
+         <p class=\"facts\">{} · {} · version {}</p></header>",
         escape(text(summary, "benchmark")),
         escape(text(summary, "about")),
         facts.join(" · "),
         system(summary, ran),
-        summary["seed"],
+        seeds(summary, ran),
         escape(text(summary, "imbrex")),
     )
+}
+
+/// Returns the seed in words; with several, their number, the first and the last.
+fn seeds(summary: &Value, ran: &BenchOutput) -> String {
+    let seed = &summary["seed"];
+    match ran.seeds_in_words() {
+        Some(words) => format!("{words}; charts other than “Over the seeds” are of seed {seed}"),
+        None => format!("seed {seed}"),
+    }
 }
 
 /// Returns a description of the file system and its devices.
@@ -94,37 +106,40 @@ fn operations(ran: &BenchOutput) -> String {
     }
     html += "</tr></thead>";
     for (number, (phase, ..)) in ran.phases.iter().enumerate() {
-        html += &phase_rows(number, phase);
+        html += &phase_rows(ran, number, phase);
     }
-    html + "</table></div></section>"
+    html += "</table></div>";
+    if let Some(words) = ran.seeds_in_words() {
+        let _ = write!(html, "<p>± is half of the 95 % interval of the mean over {words}.</p>");
+    }
+    html + "</section>"
 }
 
-fn phase_rows(number: usize, phase: &Phase) -> String {
+fn phase_rows(ran: &BenchOutput, number: usize, phase: &Phase) -> String {
+    let of_phase = |name: &str, value, unit| words_of(ran, &format!("phases.{number}.{name}"), value, unit);
     let mut html = format!(
         "<tbody><tr class=\"group\"><th scope=\"rowgroup\">{}</th><td colspan=\"7\">{} done in {}: {} a second, {}</td></tr>",
         escape(phase.name),
-        label::count(phase.done as f64),
-        label::duration(phase.elapsed_ns as f64),
-        label::count(rate(phase.done, phase.elapsed_ns)),
-        Unit::BytesPerSecond.label(rate(phase.bytes(), phase.elapsed_ns)),
+        of_phase("done", phase.done as f64, Unit::Count),
+        of_phase("elapsed_ns", phase.elapsed_ns as f64, Unit::Nanoseconds),
+        of_phase("done_per_second", rate(phase.done, phase.elapsed_ns), Unit::Count),
+        of_phase("bytes_per_second", rate(phase.bytes(), phase.elapsed_ns), Unit::BytesPerSecond),
     );
     for (kind, figures) in &phase.measured {
-        html += &kind_row(number, phase, *kind, figures);
+        html += &kind_row(ran, &format!("phases.{number}.kinds.{}", kind.name()), phase, *kind, figures);
     }
     html + "</tbody>"
 }
 
-fn kind_row(number: usize, phase: &Phase, kind: Kind, figures: &Figures) -> String {
+/// Returns the row of a kind of operation. `path` is the path of its figures.
+fn kind_row(ran: &BenchOutput, path: &str, phase: &Phase, kind: Kind, figures: &Figures) -> String {
     let latency = &figures.latency;
     let mut html = format!("<tr><th scope=\"row\">{}</th>", kind.name());
-    let at = format!("/phases/{number}/kinds/{}", kind.name());
     let count = latency.count();
-    let _ = write!(
-        html,
-        "<td data-at=\"{at}/count\" data-value=\"{count}\">{}</td><td>{}</td>",
-        label::count(count as f64),
-        label::count(rate(count, phase.elapsed_ns))
-    );
+    html += &cell(ran, &format!("{path}.count"), count, Unit::Count);
+    let per_second = format!("{path}.per_second");
+    html += &cell_over_seeds(ran, &per_second, Unit::Count)
+        .unwrap_or_else(|| format!("<td>{}</td>", label::count(rate(count, phase.elapsed_ns))));
     for (name, ns) in [
         ("mean", latency.mean_ns()),
         ("p50", latency.quantile_ns(0.5)),
@@ -132,13 +147,45 @@ fn kind_row(number: usize, phase: &Phase, kind: Kind, figures: &Figures) -> Stri
         ("p999", latency.quantile_ns(0.999)),
         ("max", latency.max_ns()),
     ] {
-        let shown = label::duration(ns as f64);
-        let _ = write!(html, "<td data-at=\"{at}/latency_ns/{name}\" data-value=\"{ns}\">{shown}</td>");
+        html += &cell(ran, &format!("{path}.latency_ns.{name}"), ns, Unit::Nanoseconds);
     }
     html + "</tr>"
 }
 
-fn devices(on_devices: &OnDevices, elapsed_ns: u64) -> String {
+/// Returns a figure in words: `value` for one seed, with several the mean and half of the interval.
+fn words_of(ran: &BenchOutput, path: &str, value: f64, unit: Unit) -> String {
+    match &ran.over_seeds {
+        None => unit.label(value),
+        Some(over) => over
+            .figures
+            .get(path)
+            .map_or_else(|| "–".into(), |over| unit.label(over.mean) + &intervals::half(unit, over)),
+    }
+}
+
+/// Returns the cell of a figure of the summary: `value` for one seed, with several the mean and half of the interval.
+fn cell(ran: &BenchOutput, path: &str, value: u64, unit: Unit) -> String {
+    let of_one = || {
+        let (at, shown) = (path.replace('.', "/"), unit.label(value as f64));
+        format!("<td data-at=\"/{at}\" data-value=\"{value}\">{shown}</td>")
+    };
+    cell_over_seeds(ran, path, unit).unwrap_or_else(of_one)
+}
+
+/// Returns the cell of a figure with its mean and half of its interval; `None` for one seed. The cell has a dash if a
+/// run with another seed does not have the figure.
+fn cell_over_seeds(ran: &BenchOutput, path: &str, unit: Unit) -> Option<String> {
+    let Some(over) = ran.over_seeds.as_ref()?.figures.get(path) else {
+        return Some("<td class=\"muted\">–</td>".to_string());
+    };
+    let half = intervals::half(unit, over);
+    let half = if half.is_empty() { half } else { format!("<small>{}</small>", half.trim_start()) };
+    let (mean, shown) = (Value::from(over.mean), unit.label(over.mean));
+    Some(format!("<td data-at=\"/over_seeds/{path}/mean\" data-value=\"{mean}\">{shown}{half}</td>"))
+}
+
+fn devices(ran: &BenchOutput, on_devices: &OnDevices) -> String {
+    let elapsed_ns = ran.elapsed_ns();
     let mut html = String::from(
         "<section aria-labelledby=\"devices\"><h2 id=\"devices\">Devices</h2><div class=\"scroll\" tabindex=\"0\" \
          role=\"region\" aria-labelledby=\"devices\"><table class=\"comparison\"><thead><tr><th scope=\"col\">Device</th>\
@@ -154,21 +201,20 @@ fn devices(on_devices: &OnDevices, elapsed_ns: u64) -> String {
         let name = used.name.rsplit('/').next().unwrap_or_default();
         let busy_ns = used.spent.all().busy_ns;
         let metadata = if used.has_metadata { " · metadata" } else { "" };
+        let busy = cell(ran, &format!("devices.{number}.busy_ns"), busy_ns, Unit::Nanoseconds);
+        let share = busy_ns as f64 / elapsed_ns.max(1) as f64;
         let _ = write!(
             html,
-            "<tr><th scope=\"row\">{}<small class=\"muted\"> {}{metadata}</small></th><td>{}</td>\
-             <td data-at=\"/devices/{number}/busy_ns\" data-value=\"{busy_ns}\">{}<small>{}</small></td>",
+            "<tr><th scope=\"row\">{}<small class=\"muted\"> {}{metadata}</small></th><td>{}</td>{}<small>{}</small></td>",
             escape(name),
             used.geometry.kind.name(),
             label::bytes(used.geometry.blocks as f64 * 4096.0),
-            label::duration(busy_ns as f64),
-            label::share(busy_ns as f64 / elapsed_ns.max(1) as f64),
+            busy.trim_end_matches("</td>"),
+            words_of(ran, &format!("devices.{number}.busy_share"), share, Unit::Share),
         );
         for cause in &causes {
-            let busy_ns = used.spent.of(*cause).busy_ns;
-            let at = format!("/devices/{number}/by_cause/{}/busy_ns", cause.name());
-            let shown = label::duration(busy_ns as f64);
-            let _ = write!(html, "<td data-at=\"{at}\" data-value=\"{busy_ns}\">{shown}</td>");
+            let path = format!("devices.{number}.by_cause.{}.busy_ns", cause.name());
+            html += &cell(ran, &path, used.spent.of(*cause).busy_ns, Unit::Nanoseconds);
         }
         html += "</tr>";
     }
@@ -201,7 +247,7 @@ fn made(summary: &Value, ran: &BenchOutput) -> String {
     let mut facts = vec![
         ("Command", format!("<code>{}</code>", escape(&shell(&command)))),
         ("Program", format!("imbrex {}, results {}", escape(text(summary, "imbrex")), escape(text(summary, "schema")))),
-        ("Seed", summary["seed"].to_string()),
+        ("Seed", seeds(summary, ran).trim_start_matches("seed ").to_string()),
         ("Load", format!("{}: {}", escape(text(summary, "benchmark")), escape(text(summary, "source")))),
     ];
     if let Some(on_devices) = &ran.on_devices {
@@ -216,6 +262,9 @@ fn made(summary: &Value, ran: &BenchOutput) -> String {
         let _ = write!(html, "<dt>{name}</dt><dd>{value}</dd>");
     }
     html += "</dl>";
+    if ran.over_seeds.is_some() {
+        html += "<p>Each run started from the state found, and the file system stayed as it was.</p>";
+    }
     if ran.is_virtual() {
         html += "<p>The same command on equal devices gives the same page, byte for byte.</p>";
     }

@@ -10,7 +10,7 @@ pub(super) fn rate(amount: u64, ns: u64) -> f64 {
     amount as f64 * 1e9 / ns.max(1) as f64
 }
 
-/// Returns the table, and a line that says which clock measured the times.
+/// Returns the table, and lines that say which clock measured the times, and over which seeds the means are.
 pub(super) fn text(ran: &BenchOutput) -> String {
     let (is_virtual, phases): (bool, &[Timed]) = (ran.is_virtual(), &ran.phases);
     let has_disk = !is_virtual && phases.iter().any(|(_, disk_ns, _)| disk_ns.is_some());
@@ -24,25 +24,36 @@ pub(super) fn text(ran: &BenchOutput) -> String {
     columns.extend(["kind", "count", "mean", "p99", "longest"]);
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(columns);
-    for (phase, disk_ns, costs) in phases {
+    for (number, (phase, disk_ns, costs)) in phases.iter().enumerate() {
         let costs = costs.unwrap_or_default();
+        let of_phase =
+            |path: &str, value, shown: fn(f64) -> String| ran.shown(&format!("phases.{number}.{path}"), value, shown);
         let mut head = vec![
             phase.name.to_string(),
-            human::count(phase.done),
-            human::duration_ns(phase.elapsed_ns),
-            format!("{:.1}", rate(phase.done, phase.elapsed_ns)),
-            format!("{:.2}", rate(phase.bytes(), phase.elapsed_ns) / 1e6),
+            of_phase("done", phase.done as f64, count),
+            of_phase("elapsed_ns", phase.elapsed_ns as f64, duration),
+            of_phase("done_per_second", rate(phase.done, phase.elapsed_ns), |rate| format!("{rate:.1}")),
+            of_phase("bytes_per_second", rate(phase.bytes(), phase.elapsed_ns), |rate| format!("{:.2}", rate / 1e6)),
         ];
         head.extend(has_disk.then(|| disk_ns.map_or_else(|| "–".into(), human::duration_ns)));
-        head.extend(has_records.then(|| human::bytes(costs.record_bytes)));
+        head.extend(has_records.then(|| of_phase("record_bytes", costs.record_bytes as f64, bytes)));
         let (hits, reads) = costs.hot_reads.unwrap_or_default();
-        head.extend(has_hot_zone.then(|| format!("{hits} of {reads}")));
+        head.extend(has_hot_zone.then(|| {
+            let [hits, reads] = [("hits", hits), ("reads", reads)].map(|(name, value)| {
+                of_phase(&format!("hot_zone.{name}"), value as f64, |count| format!("{count:.0}"))
+            });
+            format!("{hits} of {reads}")
+        }));
         for (kind, figures) in &phase.measured {
             let latency = &figures.latency;
-            let times = [latency.mean_ns(), latency.quantile_ns(0.99), latency.max_ns()];
+            let of_kind =
+                |path: &str, value, shown| of_phase(&format!("kinds.{}.{path}", kind.name()), value as f64, shown);
             let mut row = head.clone();
-            row.extend([kind.name().to_string(), human::count(latency.count())]);
-            row.extend(times.map(human::duration_ns));
+            row.push(kind.name().to_string());
+            row.push(of_kind("count", latency.count(), count));
+            row.push(of_kind("latency_ns.mean", latency.mean_ns(), duration));
+            row.push(of_kind("latency_ns.p99", latency.quantile_ns(0.99), duration));
+            row.push(of_kind("latency_ns.max", latency.max_ns(), duration));
             table.add_row(row);
             head.iter_mut().for_each(String::clear);
         }
@@ -59,5 +70,21 @@ pub(super) fn text(ran: &BenchOutput) -> String {
         (false, true) => "times: by the wall clock; 'drive': simulated time of the served drive".into(),
         (false, false) => "times: by the wall clock".to_string(),
     });
+    if let Some(words) = ran.seeds_in_words() {
+        lines.push(format!("±: half of the 95 % interval of the mean over {words}"));
+        lines.push("each run started from the state found, and the file system stayed as it was".into());
+    }
     lines.join("\n")
+}
+
+fn count(count: f64) -> String {
+    human::count(count.round() as u64)
+}
+
+fn duration(ns: f64) -> String {
+    human::duration_ns(ns.round() as u64)
+}
+
+fn bytes(bytes: f64) -> String {
+    human::bytes(bytes.round() as u64)
 }

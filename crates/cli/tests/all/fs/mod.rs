@@ -3,6 +3,7 @@
 
 mod arrays;
 mod bench_page;
+mod bench_seeds;
 mod common;
 mod copies;
 mod crafted;
