@@ -110,7 +110,7 @@ pub fn page(results: &[Results]) -> String {
 }
 
 const HEADER: &str = "# Reproduction\n\nThis is the index of the papers' tables and figures and our runs of them. `imbrex reproduce` writes \
-it, and a page for each experiment. The kinds of claims are:\n\n\
+it, and a page for each experiment of a paper. The kinds of claims are:\n\n\
 - *derived*: the number follows from the algorithm, and the code under test computes it: equal, or within the stated tolerance;\n\
 - *predicted*: the paper measured the number, and no parameter of our run was set by it or by a number that determines it;\n\
 - *shape*: the paper does not give the drive or the workload; its sentence (an order, a cliff, a factor) must hold as written;\n\

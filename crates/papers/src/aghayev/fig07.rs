@@ -29,8 +29,9 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
         method: format!(
             "The Seagate drive gets {BURSTS} bursts of {DEPTH} random writes of each size from {} to {} KiB, in \
              steps of {} KiB, with {DEPTH} writes outstanding. The latency of a size is the median of its writes. \
-             Then the drive gets {AGAIN} random writes of 4 KiB in the first GiB, at depth 1 and at depth {DEPTH}; \
-             the blocks are read back one by one in the order of writing.",
+             A new drive gets 310 random writes of 256 KiB at depth {DEPTH}. Two more new drives each get {AGAIN} \
+             random writes of 4 KiB in the first GiB, one at depth 1 and one at depth {DEPTH}; the blocks are read \
+             back one by one in the order of writing.",
             SIZES_KIB.0, SIZES_KIB.1, SIZES_KIB.2
         ),
         ..Report::default()

@@ -24,10 +24,10 @@ const BLOCKS: u64 = 900_000_000;
 fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
-            "The experiment compares the paper's shingled Seagate (`{SEAGATE}`) with a conventional drive of equal \
-             mechanics (`{CONVENTIONAL}`), both with the volatile cache off. A run has {WRITES} writes: in order from \
-             the start of the drive, at each size and depth of the table, and of 4 KiB at random places at depth 31. \
-             Both drives serve the requests in order of arrival."
+            "The experiment compares the paper's shingled Seagate (`{SEAGATE}`) with a conventional drive of \
+             similar mechanics (`{CONVENTIONAL}`), both with the volatile cache off. A run has {WRITES} writes: in \
+             order from the start of the drive, at each size and depth of the table, and of 4 KiB at random places at \
+             depth 31. Both drives serve the requests in order of arrival."
         ),
         ..Report::default()
     };

@@ -108,9 +108,10 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
              This is not modelled with the write cache off; the seek curve of the profile is not fitted to the 550."
         ),
         "Profiles that are not in the table (cmr-7200, cmr-5900, cassuto-307g, emulated-smr-1 to 3, imr-1t, imr-20t, \
-         hm-zoned, strict-append, caveat-1g, maxline-250g) stand for no drive with a data sheet, or the data sheet was \
-         not found. The profile flash-2010 has one latency and one rate for reads and writes and serves one request \
-         after the other; so it is slower than the data sheet in sequential reads and faster in random writes."
+         hm-zoned, strict-append, caveat-1g, caveat-1g-512, maxline-250g) stand for no drive with a data sheet, or the \
+         data sheet was not found; seagate-st5000as0011 and seagate-st8000as0011 have their caches off. The profile \
+         flash-2010 has one latency and one rate for reads and writes and serves one request after the other; so it is \
+         slower than the data sheet in sequential reads and faster in random writes."
             .into(),
     ];
     Ok(Report { method, tables, remarks, ..Report::default() })
