@@ -130,13 +130,14 @@ fn open_block(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
         }
         let survey = target.survey().map_err(consent::not_surveyed(&args.target))?;
         ask(args, &target, survey)?;
+        target.quieten();
     } else {
+        // Nothing is set on the drive: others may be using it, and reads need neither setting.
         let users = target.users().map_err(consent::not_surveyed(&args.target))?;
         if !users.is_empty() {
             notice!("{}: {}; their requests will affect the measured times", args.target, users.join(", "));
         }
     }
-    target.quieten();
     Ok(Opened::Block(Box::new(target)))
 }
 

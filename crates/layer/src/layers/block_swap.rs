@@ -79,7 +79,9 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let longest = home.disk().geometry.zones().iter().map(|zone| zone.track_sectors as u64).max().unwrap_or(1);
     // A zone has up to 256 tracks, whose blocks must be numbered in 16 bits.
     if 256 * longest.div_ceil(block_sectors) >= KEY_PARTS_MAX as u64 {
-        return Err(ConfigError(format!("block_size={block_bytes}: a track group would have more than 65,536 blocks")));
+        return Err(ConfigError(format!(
+            "block_size={block_bytes}: a group of 256 tracks would have more than 65,535 blocks"
+        )));
     }
     let zones = MapZones::of_pieces(&home, block_sectors.min(u32::MAX as u64) as u32);
     if zones.count() >= KEY_PARTS_MAX {

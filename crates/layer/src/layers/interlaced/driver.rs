@@ -18,7 +18,7 @@ use super::backup::BackupLog;
 use super::heat::HeatLog;
 use super::home::Home;
 use super::host::Host;
-use super::moves::{Moves, Outcome};
+use super::moves::{Moves, Outcome, Taken, Transfers};
 use super::options::MoveOptions;
 use super::run::{NO_HEAT, TrackRun};
 use super::translation::Translation;
@@ -49,20 +49,17 @@ pub struct Interlaced<T: Translation> {
     selected: Vec<T::Move>,
     found: Cell<Option<Found>>,
     account: Account,
-    track_sectors_max: u64,
+    /// Number of sectors that the next move writes, if the account did not allow it; otherwise 0.
+    awaited_sectors: u64,
+    /// Number of sectors that the phases of the current move have written so far.
+    written_sectors: u64,
 }
-
-/// Maximum number of tracks that a move writes: two swapped pseudo-tracks, and three copies and two tops on either
-/// side.
-const MOVED_TRACKS_MAX: u64 = 7;
 
 impl<T: Translation> Interlaced<T> {
     /// Returns a layer that places data by `map`. `host` serves the host, and has the homes of all sectors and the
     /// backup log; `options` control the background moves.
     pub fn new(host: Host, map: T, options: MoveOptions) -> Interlaced<T> {
-        let track_sectors_max = host.home.disk().geometry.zones().iter().map(|zone| zone.track_sectors as u64).max();
         Interlaced {
-            track_sectors_max: track_sectors_max.expect("a disk has a zone"),
             host,
             map,
             heat: HeatLog::new(options.interval),
@@ -73,6 +70,8 @@ impl<T: Translation> Interlaced<T> {
             selected: Vec::new(),
             found: Cell::new(None),
             account: Account::default(),
+            awaited_sectors: 0,
+            written_sectors: 0,
         }
     }
 
@@ -149,9 +148,9 @@ impl<T: Translation> Interlaced<T> {
         }
     }
 
-    /// Returns whether the account lets a move begin.
+    /// Returns whether the account may let a move begin. The first move that it did not allow waits for its credit.
     fn may_move(&self) -> bool {
-        self.options.watch == 0 || self.account.allows(MOVED_TRACKS_MAX * self.track_sectors_max, self.options.watch)
+        self.account.allows(self.awaited_sectors, self.options.watch)
     }
 
     /// Ends an interval of counting and chooses the next moves. Moves of the last interval that have not begun are
@@ -164,6 +163,7 @@ impl<T: Translation> Interlaced<T> {
         self.heat.restart(self.options.decays);
         self.overdue = !self.moves.is_empty();
         self.moves.replace(&self.selected);
+        self.awaited_sectors = 0;
     }
 
     /// Plans a phase of a move, and returns whether there was one.
@@ -175,7 +175,11 @@ impl<T: Translation> Interlaced<T> {
         let steps_before = plan.steps.len();
         let is_made = self.make_phase(plan);
         let written = plan.steps[steps_before..].iter().filter(|step| step.op == StepOp::Write);
-        self.account.moved(written.map(|step| u64::from(step.sectors)).sum());
+        let sectors = written.map(|step| u64::from(step.sectors)).sum();
+        self.account.moved(sectors);
+        self.written_sectors += sectors;
+        let has_ended = is_made && self.moves.current().is_none();
+        debug_assert!(!has_ended || self.written_sectors == self.moves.written_sectors(), "a move writes what it said");
         is_made
     }
 
@@ -184,11 +188,16 @@ impl<T: Translation> Interlaced<T> {
         let (map, home) = (&self.map, &self.host.home);
         let is_begun = self.moves.current().is_some();
         let saved_sectors_max = self.host.log.region_sectors();
-        if !is_begun
-            && !self.moves.take_next(saved_sectors_max, |chosen, transfers| map.prepare(home, chosen, transfers))
-        {
-            self.overdue = false;
-            return false;
+        if !is_begun {
+            let allows = |sectors| self.account.allows(sectors, self.options.watch);
+            let prepare = |chosen, transfers: &mut Transfers| map.prepare(home, chosen, transfers);
+            let taken = self.moves.take_next(saved_sectors_max, allows, prepare);
+            self.awaited_sectors = if let Taken::NotAllowed(sectors) = taken { sectors } else { 0 };
+            self.written_sectors = 0;
+            if taken != Taken::Move {
+                self.overdue = false;
+                return false;
+            }
         }
         let chosen = self.moves.current().expect("taken above");
         match self.moves.phase(&mut self.host.log, plan) {

@@ -129,6 +129,12 @@ impl Transfers {
         self.list.iter().filter(|transfer| transfer.saved).map(|transfer| transfer.from.sectors as u64).sum()
     }
 
+    /// Returns the number of sectors that the move writes: backup copies, the header, and all runs.
+    fn written_sectors(&self) -> u64 {
+        let runs: u64 = self.list.iter().map(|transfer| transfer.from.sectors as u64).sum();
+        runs + self.saved_sectors() + self.header.map_or(0, |header| header.sectors.0)
+    }
+
     fn of(&self, timing: Timing) -> impl DoubleEndedIterator<Item = &Transfer> {
         self.list.iter().filter(move |transfer| transfer.timing == timing)
     }
@@ -156,6 +162,17 @@ pub enum Outcome {
     Displaced(Pba),
     /// All runs are in their new places: the move has ended.
     Done,
+}
+
+/// The result of the search for the next move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taken {
+    /// There is a current move.
+    Move,
+    /// No move of the queue can be made; the queue is empty.
+    Nothing,
+    /// The next move would write so many sectors, more than are allowed now. It stays first in the queue.
+    NotAllowed(u64),
 }
 
 /// The queue of background moves to make, and the current move with its phase.
@@ -201,17 +218,33 @@ impl<M: Copy> Moves<M> {
     }
 
     /// Takes moves out of the queue until `prepare`, which adds the runs of a move, returns `true` for one that backs
-    /// up at most `saved_sectors_max` sectors. That move becomes the current one; the moves before it are dropped.
-    /// Returns `false` if no move of the queue qualifies; the queue is then empty. No move may be in progress.
-    pub fn take_next(&mut self, saved_sectors_max: u64, mut prepare: impl FnMut(M, &mut Transfers) -> bool) -> bool {
+    /// up at most `saved_sectors_max` sectors; the moves before it are dropped. That move becomes the current one if
+    /// `allows` returns `true` for the number of sectors that it writes. No move may be in progress.
+    pub fn take_next(
+        &mut self,
+        saved_sectors_max: u64,
+        allows: impl Fn(u64) -> bool,
+        mut prepare: impl FnMut(M, &mut Transfers) -> bool,
+    ) -> Taken {
         while let Some(chosen) = self.queue.pop_front() {
             self.transfers.clear();
             if prepare(chosen, &mut self.transfers) && self.transfers.saved_sectors() <= saved_sectors_max {
+                let sectors = self.transfers.written_sectors();
+                if !allows(sectors) {
+                    self.queue.push_front(chosen);
+                    return Taken::NotAllowed(sectors);
+                }
                 self.chosen = Some(chosen);
-                return true;
+                return Taken::Move;
             }
         }
-        false
+        Taken::Nothing
+    }
+
+    /// Returns the number of sectors that all phases of the current move write together, backup copies and header
+    /// included.
+    pub fn written_sectors(&self) -> u64 {
+        self.transfers.written_sectors()
     }
 
     /// Returns whether the current move has locked any of the tracks from `radial_start` to `radial_last`, both

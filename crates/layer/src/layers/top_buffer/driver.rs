@@ -26,7 +26,7 @@ use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
 use crate::layers::interlaced::backup::BackupLog;
 use crate::layers::interlaced::home::Home;
 use crate::layers::interlaced::host::Host;
-use crate::layers::interlaced::moves::{Moves, Outcome};
+use crate::layers::interlaced::moves::{Moves, Outcome, Taken};
 use crate::layers::interlaced::{TrackRun, Translation};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
@@ -182,7 +182,8 @@ impl WriteBuffer {
         let Some(chosen) = self.map.write_home_with(self.home(), &oldest) else { return false };
         self.moves.replace(&[chosen]);
         let (map, home, saved_max) = (&self.map, &self.host.home, self.host.log.region_sectors());
-        self.moves.take_next(saved_max, |chosen, transfers| map.prepare(home, chosen, transfers))
+        self.moves.take_next(saved_max, |_| true, |chosen, transfers| map.prepare(home, chosen, transfers))
+            == Taken::Move
     }
 
     fn complete_move(&mut self, plan: &mut Plan) {
