@@ -1,5 +1,5 @@
-//! Cleaning of a band (Aghayev 2015 algorithm 1, fig. 11), a phase at a time, so that a host command waits for at most
-//! one track.
+//! Cleaning of a band (Aghayev 2015 algorithm 1, fig. 11), a phase at a time, so that a host command waits for one phase
+//! at most.
 //!
 //! ```text
 //!   Resting ─► Reading ─► Scanning ─► Collecting ─► Persisting ─► Rewriting ─► Noting ─► Resting
@@ -13,7 +13,8 @@
 //!
 //! Invariants:
 //! 1. The spare is overwritten only after the end of the previous rewrite is durable.
-//! 2. No phase accesses more than one track, except the phase that records the persisted band.
+//! 2. No phase accesses more than one track, except three: one that collects reads up to [`RUNS_PER_PHASE`] cached runs,
+//!    one records the persisted band, and one writes `map_update_tracks` tracks of the map.
 
 use imbrex_disk::{Lba, Pba, Sectors};
 

@@ -121,11 +121,13 @@ struct Planner {
     direction: Direction,
 }
 
-/// Number of the largest usual requests that fit in a cell. A cell is contiguous on the disk, so that long runs fit.
+/// Number of the largest usual requests by which a cell is sized. A cell is contiguous on the disk, so that long runs
+/// fit.
 const CELL_REQUESTS: u64 = 16;
 
 /// Returns the number of tracks in a cell. If hot tracks have hot neighbours according to the paper, a cell has half of
-/// the hot tracks. Otherwise it has room for [`CELL_REQUESTS`] of the largest usual requests.
+/// the hot tracks. Otherwise it is the number of whole tracks in [`CELL_REQUESTS`] of the largest usual requests, at
+/// least 1, rounded up to a power of two.
 pub(super) fn cell_tracks(machine: &Machine) -> u64 {
     match machine.told.hot {
         Some(hot) if machine.told.has_hot_neighbours => hot.tracks / 2,
