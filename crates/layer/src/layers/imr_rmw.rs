@@ -5,8 +5,8 @@
 //! Cost of a random write to a bottom track: t_seek + 5.5 t_rot, where the trip to the backup region and back counts as
 //! two rotations. A write that follows another costs 6 t_rot. A write to a top track costs t_seek + 0.5 t_rot.
 //!
-//! Waiting writes to one track share one operation, unless `join=off`. The journal holds only the records of the backup log, and with
-//! `skip_dead=on` also records of the live sectors.
+//! Waiting writes to one track share one operation, unless `join=off`. The journal holds only the records of the backup
+//! log, and with `skip_dead=on` also records of the live sectors.
 //!
 //! Does not model: several operations at once. The log holds one record, because there is one actuator.
 //!
