@@ -55,6 +55,7 @@ pub(crate) const SOURCES: &[Source] = &[
             ("aghayev/fig04-05", "with the head parked at the inner diameter"),
             ("aghayev/fig04-05", "writes at depth"),
             ("aghayev/fig07", "latency of writes of 4 to 26 KiB"),
+            ("aghayev/fig07", "reading again the blocks written at depth 1"),
             ("aghayev/section6", "random writes at depth 31: time of 31"),
         ],
     },
