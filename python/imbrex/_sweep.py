@@ -25,8 +25,10 @@ ARGUMENTS = ("workloads", "drives", "parameters", "out", "client", "jobs", "retr
 class Sweep(Tabular):
     """The rows of a sweep; itself a table (`polars.DataFrame(sweep)`), a row a point, in the order of the grid.
 
+    `len` is the number of rows. It is less than `points` if the sweep was interrupted.
+
     Attributes:
-        points: points of the grid.
+        points: number of points of the grid.
         found: those that the dataset had already.
         run: those that were run now.
         failed: those whose row has an `error`.
@@ -61,7 +63,7 @@ class Sweep(Tabular):
         return self.table.__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:
-        return self.points
+        return len(self.table)
 
     def _repr_html_(self) -> str:
         charts = "".join(self._native.drawings())

@@ -133,7 +133,7 @@ import sys, imbrex
 print("begun", flush=True)
 swept = imbrex.sweep("rw=randwrite,bs=4k,size=10GiB,number_ios=40000", "imr-1t+track-map",
                      {"interval": f"1..400/1"}, out=sys.argv[1], progress=False)
-print(swept.is_stopped, swept.run, len(swept.table))
+print(swept.is_stopped, swept.run, len(swept.table), len(swept), swept.points)
 """
 
 
@@ -147,8 +147,9 @@ def test_ctrl_c_keeps_the_rows_that_were_made(tmp_path):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     said, complained = process.communicate(timeout=60)
-    is_stopped, run, kept = said.split()[1:]
+    is_stopped, run, kept, length, points = said.split()[1:]
     assert is_stopped == "True" and 0 < int(run) == int(kept) < 400, (said, complained)
+    assert (length, points) == (kept, "400"), "the length is that of the table"
     assert not [path for path in points.iterdir() if not path.name.endswith(".parquet")], "nothing half done is left"
 
 
