@@ -40,7 +40,7 @@ test-long:       ## The tests that take minutes or hours: every stand-in at full
 judge-fs:        ## Judge the file systems behind a mount: pjdfstest, fsx, stress-ng, fio, dbench, SQLite, git, rsync, a compiled tree
 	scripts/judge-fs.sh
 
-mutants:         ## Alter what guards data, thing by thing: a test must fail of each (hours; SHARD=1/20 a part)
+mutants:         ## Alter what guards data, thing by thing: a test must fail of each (days; SHARD=1/20 a part)
 	@scripts/install.sh mutants
 	SHARD=$(SHARD) scripts/mutants.sh
 

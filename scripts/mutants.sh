@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Mutation testing of what guards data: cargo-mutants alters one thing at a time, and a test must fail of it.
 #
-#   scripts/mutants.sh                       all of it: hours
+#   scripts/mutants.sh                       all of it: days
 #   SHARD=1/20 scripts/mutants.sh            every twentieth mutant, from the first on
 #   CRATES=device scripts/mutants.sh -F lost what is named so, of one crate; options go to cargo-mutants
 #   PASSES=quick scripts/mutants.sh          against the tests within the crates alone

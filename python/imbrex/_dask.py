@@ -44,6 +44,7 @@ def run(native: _imbrex.Sweep, client: Any, again: bool, shown: Any) -> dict[str
         "found": len(native) - len(missing),
         "run": len(missing) - len(left),
         "failed": failed,
+        "damaged": native.damaged(),
         "is_stopped": bool(left),
     }
 

@@ -25,11 +25,14 @@ ARGUMENTS = ("workloads", "drives", "parameters", "out", "client", "jobs", "retr
 class Sweep(Tabular):
     """The rows of a sweep; itself a table (`polars.DataFrame(sweep)`), a row a point, in the order of the grid.
 
+    `len` is the number of rows. It is less than `points` if the sweep was interrupted.
+
     Attributes:
-        points: points of the grid.
+        points: number of points of the grid.
         found: those that the dataset had already.
         run: those that were run now.
         failed: those whose row has an `error`.
+        damaged: those whose row says that live data was lost; 0 without `check=True`.
         is_stopped: whether it was interrupted; the same call runs the remaining points.
         folder: the folder of the dataset: `sweep.parquet` with all rows, `points/*.parquet` with a row each, and `sweep.html`
             with the charts.
@@ -42,6 +45,7 @@ class Sweep(Tabular):
         self.found: int = figures["found"]
         self.run: int = figures["run"]
         self.failed: int = figures["failed"]
+        self.damaged: int = figures["damaged"]
         self.is_stopped: bool = figures["is_stopped"]
         self.page = os.fspath(native.write_page(title))
 
@@ -59,7 +63,7 @@ class Sweep(Tabular):
         return self.table.__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:
-        return self.points
+        return len(self.table)
 
     def _repr_html_(self) -> str:
         charts = "".join(self._native.drawings())
@@ -132,7 +136,20 @@ def sweep(
     if done.failed:
         first = next(error for error in done.table.to_dict()["error"] if error is not None)
         warnings.warn(f"{done.failed} of {done.points} points failed, the first of them: {first}", stacklevel=2)
+    if done.damaged:
+        lost = f"live data was lost at {done.damaged} of {done.points} points, the first of them: {_lost(done)}"
+        warnings.warn(lost, stacklevel=2)
     return done
+
+
+def _lost(swept: Sweep) -> str:
+    """The drive of the first point at which live data was lost, and a description of the loss."""
+    table = swept.table.to_dict()
+    columns = ("drive", "integrity", "integrity_violation", "integrity_first")
+    for drive, verdict, violation, first in zip(*(table[name] for name in columns), strict=True):
+        if verdict in ("violation", "live_sectors_destroyed"):
+            return f"{drive}: {violation or first}"
+    raise AssertionError("a row with lost data has one of these verdicts")
 
 
 def _named(workloads: Any) -> list[tuple[str, str | _imbrex.Columns]]:

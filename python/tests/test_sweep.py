@@ -64,6 +64,19 @@ def test_a_second_call_resumes_and_adds_and_errors_are_kept(tmp_path):
     assert (again.found, again.run) == (2, 1)
 
 
+def test_lost_data_is_in_the_rows_and_warned_of(tmp_path):
+    writes = "rw=randwrite,bs=4k,size=64m,number_ios=400"
+    with pytest.warns(UserWarning, match="live data was lost at 1 of 2 points, the first of them: caveat-1g: "):
+        swept = imbrex.sweep(writes, [DRIVE, "caveat-1g"], out=tmp_path, check=True)
+    assert (swept.damaged, swept.failed, len(swept)) == (1, 0, 2)
+    assert swept.table["integrity"] == ["ok", "live_sectors_destroyed"]
+    lost = imbrex.simulate(writes, "caveat-1g", no_baseline=True, check=True).drives[0]["integrity"]
+    for name, value in lost.items():
+        assert swept.table[f"integrity_{name}"] == [None, value]
+    unchecked = imbrex.sweep(writes, [DRIVE, "caveat-1g"], out=tmp_path)
+    assert unchecked.damaged == 0 and unchecked.table["integrity"] == [None, None]
+
+
 def test_the_program_finds_the_rows_of_the_call(tmp_path, run_program):
     imbrex.sweep(WORKLOAD, DRIVE, GRID, out=tmp_path / "set", queue=[1, 4])
     spec = tmp_path / "spec.toml"
@@ -120,7 +133,7 @@ import sys, imbrex
 print("begun", flush=True)
 swept = imbrex.sweep("rw=randwrite,bs=4k,size=10GiB,number_ios=40000", "imr-1t+track-map",
                      {"interval": f"1..400/1"}, out=sys.argv[1], progress=False)
-print(swept.is_stopped, swept.run, len(swept.table))
+print(swept.is_stopped, swept.run, len(swept.table), len(swept), swept.points)
 """
 
 
@@ -134,8 +147,9 @@ def test_ctrl_c_keeps_the_rows_that_were_made(tmp_path):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     said, complained = process.communicate(timeout=60)
-    is_stopped, run, kept = said.split()[1:]
+    is_stopped, run, kept, length, points = said.split()[1:]
     assert is_stopped == "True" and 0 < int(run) == int(kept) < 400, (said, complained)
+    assert (length, points) == (kept, "400"), "the length is that of the table"
     assert not [path for path in points.iterdir() if not path.name.endswith(".parquet")], "nothing half done is left"
 
 

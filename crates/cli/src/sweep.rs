@@ -2,13 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use imbrex::sweep::{Dataset, Grid, Spec, page};
+use imbrex::sweep::row::Row;
+use imbrex::sweep::{Dataset, Grid, Spec, Task, page};
 use imbrex::{Failure, Progress, human};
 use serde_json::json;
 
 use crate::args::SweepArgs;
 use crate::error::ExitCode;
 use crate::{interrupt, message, output};
+
+/// Largest number of points with lost data that messages name one by one.
+const NAMED_MAX: usize = 20;
 
 /// Executes the command.
 pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
@@ -33,14 +37,18 @@ pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if args.json {
         let document = json!({
             "schema": "imbrex.sweep/1", "points": swept.points, "found": swept.found, "run": swept.run,
-            "failed": swept.failed, "interrupted": swept.is_stopped,
+            "failed": swept.failed, "damaged": swept.damaged, "interrupted": swept.is_stopped,
             "dataset": folder.join("points"), "table": table, "page": written,
         });
         progress.drain_messages().into_iter().for_each(message::keep);
         output::json(&document)?;
     } else {
+        let lost = match swept.damaged {
+            0 => String::new(),
+            damaged => format!(", {} with lost live data", human::count(damaged)),
+        };
         output::line(&format!(
-            "{} points: {} run, {} there already, {} failed\nall rows are in {}, charts in {}",
+            "{} points: {} run, {} there already, {} failed{lost}\nall rows are in {}, charts in {}",
             human::count(swept.points),
             human::count(swept.run),
             human::count(swept.found),
@@ -55,7 +63,46 @@ pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if swept.is_stopped {
         message!("imbrex: interrupted: the same command runs the remaining points");
     }
+    if swept.damaged > 0 {
+        name_damaged(&grid.damaged(&dataset), &table);
+        return Ok(ExitCode::Damage);
+    }
     Ok(if swept.is_stopped || swept.failed > 0 { ExitCode::Failed } else { ExitCode::Done })
+}
+
+/// Prints messages that name the points `damaged`, at which live data was lost.
+fn name_damaged(damaged: &[(&Task, Row)], table: &Path) {
+    for (task, row) in damaged.iter().take(NAMED_MAX) {
+        message!("imbrex: live data was lost at {}: {}", place_of(task), loss_of(row));
+    }
+    let others = damaged.len().saturating_sub(NAMED_MAX);
+    if others > 0 {
+        let points = if others == 1 { "point" } else { "points" };
+        let (others, table) = (human::count(others as u64), table.display());
+        message!("imbrex: live data was lost at {others} more {points}: see the column integrity of {table}");
+    }
+}
+
+/// Returns the drive, the workload and the options of a point.
+fn place_of(task: &Task) -> String {
+    let options = task.options.iter().filter(|(name, _)| name != "check");
+    let options: String = options.map(|(name, value)| format!(", {name}={value}")).collect();
+    format!("{} with {}{options}", task.drive, task.workload)
+}
+
+/// Returns a description of the lost data in `row`.
+fn loss_of(row: &Row) -> String {
+    let request = human::count(row.number("integrity_request").unwrap_or(0.0) as u64);
+    if let Some(violation) = row.text("integrity_violation") {
+        return format!("{violation} (request {request})");
+    }
+    let sectors = row.number("integrity_live_sectors_destroyed").unwrap_or(0.0) as u64;
+    let destroyed = match sectors {
+        1 => "1 live sector".to_string(),
+        _ => format!("{} live sectors", human::count(sectors)),
+    };
+    let first = row.text("integrity_first").unwrap_or_default();
+    format!("{destroyed} destroyed by the host's own writes (first, at request {request}: {first})")
 }
 
 /// Returns the default output folder: the path of the file without its ending.

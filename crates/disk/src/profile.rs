@@ -244,6 +244,16 @@ impl Profile {
         self.clone()
     }
 
+    /// Returns whether the conventional drives of both profiles (see [`Profile::conventional`]) are equal in all but their
+    /// names: whether geometry, mechanics, host side, sector size and contents at the start are equal.
+    pub fn has_same_conventional(&self, other: &Profile) -> bool {
+        self.geometry == other.geometry
+            && self.mechanics == other.mechanics
+            && self.host == other.host
+            && self.sector_bytes == other.sector_bytes
+            && self.fill == other.fill
+    }
+
     /// Returns the conventional drive with the same geometry and mechanics: layout, zones and skews stay, recording and
     /// layer become `conventional`. It has a density gain of 1, no flash, no parameters of layers and no nameplate
     /// capacity. The name gets the suffix `-conventional`.

@@ -64,12 +64,17 @@ pub struct DrivePlan {
     profile: Profile,
     /// Bytes of workload that the drive has to hold, if it was chosen to grow.
     grow_to_bytes: Option<u64>,
-    /// Capacity in bytes. It is cached because laying out a large drive takes a second.
+    /// Profile with the overrides of the drive's text applied, before growth.
+    resolved: Profile,
+    /// Capacity in bytes. It is cached because only a built drive has one.
     capacity_bytes: u64,
     /// Whether the program added this drive as the baseline that others are compared with. `false` for a drive that the
     /// user requested for simulation.
     pub is_baseline: bool,
 }
+
+/// Sections of a profile that a baseline lacks: the overlap of tracks, the flash, and the parameters of layers.
+const NOT_OF_BASELINES: [&str; 3] = ["recording.", "flash.", "layer."];
 
 /// Contents of the TOML files of drive profiles, each read once, by path. A sweep reads all profiles before its first
 /// point runs, so that a file which is changed later, or is missing on another machine, changes no result.
@@ -144,13 +149,16 @@ impl DrivePlan {
             Some(text) => Profile::parse(&spec.profile, text, &[]).map_err(Failure::usage)?,
             None => find_profile(&spec.profile)?,
         };
-        DrivePlan { spec, profile, grow_to_bytes: None, capacity_bytes: 0, is_baseline: false }.laid_out()
+        DrivePlan::laid_out(spec, profile)
     }
 
-    /// Fills in the capacity by building the drive once. A drive that cannot be built is an error.
-    fn laid_out(mut self) -> Result<DrivePlan, Failure> {
-        self.capacity_bytes = self.build()?.capacity_bytes();
-        Ok(self)
+    /// Returns the plan of the drive that `spec` names, whose profile is `profile`. Builds the drive once to learn its
+    /// capacity. A drive that cannot be built is an error.
+    fn laid_out(spec: DriveSpec, profile: Profile) -> Result<DrivePlan, Failure> {
+        let drive = Drive::build(&spec, &profile)?;
+        let capacity_bytes = drive.capacity_bytes();
+        let resolved = drive.profile;
+        Ok(DrivePlan { spec, profile, grow_to_bytes: None, resolved, capacity_bytes, is_baseline: false })
     }
 
     /// Returns the capacity in bytes that the drive's layer offers to the host, after growth by [`DrivePlan::fit`].
@@ -175,7 +183,7 @@ impl DrivePlan {
     }
 
     /// Returns the text of the drive as the user gave it. Of a baseline that the program derived from a drive, returns
-    /// `PROFILE+conventional` with that drive's profile.
+    /// the text of [`DrivePlan::baseline_label`].
     pub fn label(&self) -> &str {
         &self.spec.text
     }
@@ -185,25 +193,35 @@ impl DrivePlan {
         self.spec.layer.as_deref().unwrap_or(&self.profile.default_layer) == "conventional"
     }
 
-    /// Returns the text of the baseline for this drive: its profile with the layer `conventional`, without any
-    /// parameters.
+    /// Returns the text of the baseline for this drive: its profile with the layer `conventional`, and the overrides of
+    /// the profile that a conventional drive has too, such as `imr-1t+conventional:mechanics.seek.max_ms=9`.
     pub fn baseline_label(&self) -> String {
-        format!("{}+conventional", self.spec.profile)
+        let is_kept = |key: &str| !NOT_OF_BASELINES.iter().any(|section| key.starts_with(section));
+        let kept = self.spec.profile_overrides.iter().filter(|(key, _)| is_kept(key));
+        let kept: Vec<String> = kept.map(|(key, value)| format!("{key}={value}")).collect();
+        let colon = if kept.is_empty() { "" } else { ":" };
+        format!("{}+conventional{colon}{}", self.spec.profile, kept.join(","))
     }
 
-    /// Returns the plan of the baseline for this drive: the same profile with the layer `conventional`. It keeps the
-    /// overrides of the profile except those of the recording, and grows to the same number of bytes.
+    /// Returns the plan of the baseline for this drive, which [`DrivePlan::baseline_label`] names. It differs from the
+    /// drive in recording and layer alone, and has no flash.
     ///
     /// # Errors
     ///
     /// If the baseline cannot be built.
     pub fn baseline(&self) -> Result<DrivePlan, Failure> {
-        let mut spec = DriveSpec::parse(&self.baseline_label())?;
-        spec.profile_overrides = self.spec.profile_overrides.clone();
-        // Overrides of the recording describe the overlap of tracks, and the baseline has none.
-        spec.profile_overrides.retain(|(key, _)| !key.starts_with("recording."));
-        let (profile, grow_to_bytes) = (self.profile.clone(), self.grow_to_bytes);
-        DrivePlan { spec, profile, grow_to_bytes, capacity_bytes: 0, is_baseline: true }.laid_out()
+        let spec = DriveSpec::parse(&self.baseline_label())?;
+        // All overrides together are valid. Without those of the recording, a geometry may not be.
+        let plan = DrivePlan::laid_out(spec, self.resolved.clone())?;
+        Ok(DrivePlan { is_baseline: true, ..plan })
+    }
+
+    /// Returns whether this drive is the baseline of `drive`: a conventional drive of the same profile that differs from
+    /// `drive` in recording, layer and flash alone. Compares the drives before growth.
+    pub fn is_baseline_of(&self, drive: &DrivePlan) -> bool {
+        self.is_conventional()
+            && self.spec.profile == drive.spec.profile
+            && self.resolved.has_same_conventional(&drive.resolved)
     }
 
     /// Prepares the drive for a workload that reaches up to byte `workload_bytes` (exclusive). Only [`FitChoice::Grow`]

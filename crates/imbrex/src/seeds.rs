@@ -64,8 +64,7 @@ impl DriveFigures {
         };
         members.retain(|name, _| !WALL_CLOCK.contains(&name.as_str()));
         self.figures.add(&members);
-        let is_harmed = result.integrity.is_violated() || result.integrity.live_sectors_destroyed() > 0;
-        if self.harm.is_none() && is_harmed {
+        if self.harm.is_none() && result.integrity.is_data_lost() {
             self.harm = Some((seed, result.integrity.clone()));
         }
     }

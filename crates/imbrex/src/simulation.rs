@@ -43,8 +43,9 @@ const BYTES_MAX: u64 = 1 << 60;
 /// Choice of the drive that each simulated drive is compared with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Baseline {
-    /// Each drive is compared with a conventional drive of its own profile, which the simulation adds. A conventional
-    /// drive is compared with itself.
+    /// Each drive is compared with the conventional drive of its own profile that has the same geometry, mechanics and
+    /// host side. The simulation adds that drive if it is not among the given ones. A conventional drive is compared
+    /// with itself.
     #[default]
     Conventional,
     /// All drives are compared with the drive of this text, which the simulation adds.
@@ -116,8 +117,8 @@ impl Simulation {
         Simulation { profile_files, ..self }
     }
 
-    /// Sets the choice of the drive that the others are compared with. By default, it is a conventional drive of each
-    /// drive's own profile ([`Baseline::Conventional`]).
+    /// Sets the choice of the drive that the others are compared with. By default, each drive is compared with the
+    /// conventional drive that differs from it in recording and layer alone ([`Baseline::Conventional`]).
     pub fn baseline(self, baseline: Baseline) -> Simulation {
         Simulation { baseline, ..self }
     }
@@ -168,12 +169,9 @@ impl Simulation {
                 baseline.is_baseline = true;
                 self.drives.push(baseline);
             }
-            // One baseline for each geometry. A conventional drive needs none.
             Baseline::Conventional => {
                 for index in 0..self.drives.len() {
-                    let label = self.drives[index].baseline_label();
-                    let is_there = self.drives.iter().any(|drive| drive.label() == label);
-                    if !self.drives[index].is_conventional() && !is_there {
+                    if self.conventional_of(index).is_none() {
                         self.drives.push(self.drives[index].baseline()?);
                     }
                 }
@@ -182,19 +180,26 @@ impl Simulation {
         Ok(())
     }
 
+    /// Returns the index of the conventional drive that drive number `index` is compared with: the drive itself, if it
+    /// is conventional, or else the first one that is its baseline. Returns `None` if no drive is.
+    fn conventional_of(&self, index: usize) -> Option<usize> {
+        let drive = &self.drives[index];
+        if drive.is_conventional() {
+            return Some(index);
+        }
+        self.drives.iter().position(|other| other.is_baseline_of(drive))
+    }
+
     /// Returns the index of the drive that drive number `index` is compared with: the given baseline, or else the
-    /// conventional drive of its own geometry. A baseline and a conventional drive are compared with themselves.
+    /// conventional drive that differs from it in recording and layer alone. A baseline and a conventional drive are
+    /// compared with themselves.
     fn baseline_of(&self, index: usize) -> Option<usize> {
         let drive = &self.drives[index];
         match &self.baseline {
             Baseline::None => None,
             _ if drive.is_baseline => Some(index),
             Baseline::Drive(_) => self.drives.iter().position(|other| other.is_baseline),
-            Baseline::Conventional if drive.is_conventional() => Some(index),
-            Baseline::Conventional => {
-                let label = drive.baseline_label();
-                self.drives.iter().position(|other| other.label() == label)
-            }
+            Baseline::Conventional => self.conventional_of(index),
         }
     }
 

@@ -80,13 +80,19 @@ impl Sweep {
     ) -> PyResult<Bound<'py, PyDict>> {
         let (grid, dataset) = (self.grid.clone(), self.dataset.clone());
         let done = work::done(py, shown, move |progress| grid.run(&dataset, again, jobs, progress))?;
-        let Swept { points, found, run, failed, is_stopped } = done.value;
+        let Swept { points, found, run, failed, damaged, is_stopped } = done.value;
         let figures = PyDict::new(py);
-        for (name, count) in [("points", points), ("found", found), ("run", run), ("failed", failed)] {
+        let counts = [("points", points), ("found", found), ("run", run), ("failed", failed), ("damaged", damaged)];
+        for (name, count) in counts {
             figures.set_item(name, count)?;
         }
         figures.set_item("is_stopped", is_stopped)?;
         Ok(figures)
+    }
+
+    /// Returns the number of points whose row says that live data was lost.
+    fn damaged(&self) -> usize {
+        self.grid.damaged(&self.dataset).len()
     }
 
     /// Returns the number of points.

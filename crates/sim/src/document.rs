@@ -28,8 +28,8 @@ pub struct Summary {
     /// The workload, with the counts of its requests.
     pub workload: WorkloadSummary,
     /// Results of each drive, in the order given, then those of the baselines that the program added. It adds the
-    /// baseline that the user named, or else a conventional drive for each geometry that has none among the given
-    /// drives.
+    /// baseline that the user named, or else, for each drive, the conventional drive that differs from it in recording
+    /// and layer alone. It adds each such drive once, and none that is among the given drives.
     pub drives: Vec<DriveResult>,
     /// Notices that the program also printed as messages, such as decisions of the trace reader.
     #[serde(default)]

@@ -352,6 +352,24 @@ impl Integrity {
         Integrity::Word("ok".into())
     }
 
+    /// Returns the result in one word: `off` or `ok`; `violation` if a fault of the layer destroyed live data;
+    /// `live_sectors_destroyed` if the host's own writes destroyed live data; `rule_breaks` if the host broke rules, and
+    /// destroyed no live data or the integrity check did not run.
+    pub fn word(&self) -> &str {
+        match self {
+            Integrity::Word(word) => word,
+            Integrity::Violation { .. } => "violation",
+            Integrity::RuleBreaks { .. } if self.is_data_lost() => "live_sectors_destroyed",
+            Integrity::RuleBreaks { .. } => "rule_breaks",
+        }
+    }
+
+    /// Returns whether the integrity check found that live data was lost, by a fault of the layer or by the host's own
+    /// writes. False also if the check did not run.
+    pub fn is_data_lost(&self) -> bool {
+        self.is_violated() || self.live_sectors_destroyed() > 0
+    }
+
     /// Returns whether the integrity check found that a fault of the layer destroyed live data. False also if the check
     /// did not run.
     pub fn is_violated(&self) -> bool {

@@ -17,8 +17,8 @@ pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub workload: WorkloadArgs,
 
-    /// A drive: PROFILE[+LAYER][:key=value,…] or a TOML file. May be given several times; without it, one drive of
-    /// every kind.
+    /// A drive: PROFILE[+LAYER][:key=value,…] or a TOML file. May be given several times; without it, one drive for
+    /// each translation layer that is not host-managed.
     #[arg(long = "drive", short = 'd', value_name = "DRIVE")]
     pub drives: Vec<String>,
 

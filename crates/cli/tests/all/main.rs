@@ -27,6 +27,7 @@ mod seeds;
 mod settings;
 mod simulate;
 mod soak;
+mod sweep;
 mod table;
 mod traces;
 mod validate;

@@ -105,6 +105,78 @@ fn ratios_are_against_each_drives_own_baseline() {
     assert_eq!(compared("cmr-7200+conventional"), "cmr-7200+conventional");
 }
 
+const READS: &str = "rw=randrw,bs=4k,size=1GiB,number_ios=300";
+
+/// Returns the results of a run on `drives`.
+fn results(drives: &[&str]) -> Vec<Value> {
+    let mut words = vec!["simulate", READS, "--json", "-q"];
+    drives.iter().for_each(|drive| words.extend(["-d", drive]));
+    json(&words)["drives"].as_array().expect("a list").clone()
+}
+
+/// A baseline differs from its drive in recording and layer alone. So each drive has the ratios of its run alone.
+#[test]
+fn drives_of_one_profile_with_other_values_have_baselines_of_their_own() {
+    for (key, values) in [
+        ("mechanics.seek.max_ms", ["9", "90"]),
+        ("geometry.surfaces", ["2", "8"]),
+        ("host.overhead_ns", ["100000", "9000000"]),
+        ("host.write_cache_bytes", ["0", "1048576"]),
+    ] {
+        let drives = values.map(|value| format!("imr-1t+track-map:{key}={value}"));
+        let both = results(&[&drives[0], &drives[1]]);
+        assert_eq!(both.len(), 4, "{key}: two baselines");
+        for (index, value) in values.iter().enumerate() {
+            let alone = results(&[&drives[index]]);
+            let baseline = format!("imr-1t+conventional:{key}={value}");
+            assert_eq!((&both[index]["compared_with"], alone.len()), (&baseline.as_str().into(), 2), "{key}");
+            assert_eq!(both[2 + index]["drive"], baseline.as_str(), "{key}");
+            for figure in ["duration_ratio", "latency_ratio"] {
+                assert_eq!(both[index][figure], alone[0][figure], "{figure} of {}", drives[index]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_given_conventional_drive_is_the_baseline_of_drives_that_equal_it_in_all_else() {
+    let slow = "imr-1t+track-map:interval=500,mechanics.seek.max_ms=90";
+    // The plain conventional drive has other seeks.
+    let found = results(&[slow, "imr-1t+conventional"]);
+    let baseline = "imr-1t+conventional:mechanics.seek.max_ms=90";
+    assert_eq!((found.len(), &found[0]["compared_with"]), (3, &baseline.into()));
+    assert_eq!((&found[1]["compared_with"], &found[2]["baseline"]), (&"imr-1t+conventional".into(), &true.into()));
+    assert_eq!(found[0]["latency_ratio"], results(&[slow])[0]["latency_ratio"]);
+    // One that has the same seeks, in nanoseconds, is its baseline.
+    let given = "imr-1t+conventional:mechanics.seek.max_ns=90000000";
+    let found = results(&[given, slow]);
+    assert_eq!((found.len(), &found[1]["compared_with"]), (2, &given.into()));
+    // A drive whose layer is conventional by default is one, too.
+    let found = results(&["cmr-7200", "cmr-7200+conventional"]);
+    assert_eq!((found.len(), &found[0]["compared_with"]), (2, &"cmr-7200".into()));
+}
+
+#[test]
+fn drives_that_differ_in_recording_and_layer_alone_share_a_baseline() {
+    let drives = [
+        "imr-1t+track-map:interval=500",
+        "imr-1t+imr-rmw",
+        "imr-1t+track-map:layer.track-map.interval=2000",
+        "imr-1t+imr-rmw:mechanics.seek.max_ms=90",
+        "imr-1t+track-map:mechanics.seek.max_ns=90000000",
+    ];
+    let found = results(&drives);
+    let compared: Vec<_> = found.iter().map(|drive| drive["compared_with"].as_str().expect("a drive")).collect();
+    let (plain, slow) = ("imr-1t+conventional", "imr-1t+conventional:mechanics.seek.max_ms=90");
+    assert_eq!(compared, [plain, plain, plain, slow, slow, plain, slow]);
+    let output = imbrex(&["simulate", READS, "-q", "-d", drives[0], "-d", drives[3]]);
+    let table = String::from_utf8_lossy(&output.stdout);
+    for (drive, baseline) in [(drives[0], plain), (drives[3], slow)] {
+        assert!(table.contains(&format!("{baseline} (baseline)")), "{table}");
+        assert!(table.contains(&format!("(×): ratio to {baseline}: {drive}\n")), "{table}");
+    }
+}
+
 #[test]
 fn a_sweep_is_one_flag_and_is_drawn_against_its_parameter() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -62,7 +62,8 @@ pub struct Point {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Task {
     /// Key of the point, 32 hexadecimal digits: a hash of the drive, its profile, the part of the drive that is
-    /// addressed, the options, the version of this program, and the workload's contents and seed.
+    /// addressed, the options, the version of this program, the columns of its rows, and the workload's contents and
+    /// seed.
     pub key: String,
     /// Text of the drive, with the parameters of the sweep at this point.
     pub drive: String,
@@ -353,11 +354,18 @@ fn combinations(several: &[Several]) -> Result<Vec<Vec<(String, String)>>, Failu
 }
 
 fn key(task: &Task, seed: u64) -> Result<String, Failure> {
+    key_for(task, seed, &row::own_columns().collect::<Vec<_>>())
+}
+
+/// Returns the key of the point `task` for a program whose rows have the columns `columns`. A row that lacks a column
+/// has another key, so its point runs again.
+fn key_for(task: &Task, seed: u64, columns: &[&str]) -> Result<String, Failure> {
     // A drive whose text is wrong fails when its point runs. Here its text is enough to make the key unique.
     let built_in = DriveSpec::parse(&task.drive).ok().and_then(|spec| Profile::named(&spec.profile));
     let built_in = built_in.map_or_else(String::new, |profile| profile.source_text().to_string());
     let asked = serde_json::json!({
-        "imbrex": env!("CARGO_PKG_VERSION"), "format": task.workload_format, "sha256": task.workload_sha256,
+        "imbrex": env!("CARGO_PKG_VERSION"), "columns": columns,
+        "format": task.workload_format, "sha256": task.workload_sha256,
         "seed": seed, "drive": task.drive, "profile": built_in, "profile_files": task.profile_files,
         "options": task.options, "span": task.span,
         "impossible": task.failure.as_ref().map(|failure| (&task.workload, failure)),
@@ -443,6 +451,18 @@ mod tests {
         other.options[1].1[0] = "6".into();
         assert!(keys(&other).is_disjoint(&before));
         assert!(before.iter().all(|key| key.len() == KEY_DIGITS));
+    }
+
+    #[test]
+    fn a_row_that_lacks_a_column_is_not_found() {
+        let columns: Vec<&str> = row::own_columns().collect();
+        let before: Vec<&str> = columns.iter().copied().filter(|column| !column.starts_with("integrity")).collect();
+        assert_eq!(before.len() + 6, columns.len());
+        let grid = grid(&spec());
+        let point = &grid.points[0];
+        let key = |columns: &[&str]| key_for(&point.task, grid.found[point.workload].workload.seed, columns);
+        assert_eq!(key(&columns).expect("it is valid"), point.task.key);
+        assert_ne!(key(&before).expect("it is valid"), point.task.key);
     }
 
     /// A table of one write at sector `.0`.

@@ -13,6 +13,9 @@
 //! - `warnings`: notices of the point's simulation, such as a drive that grew, one a line; null if there are none
 //! - the columns of [`METRICS`]: null if the point failed; the mean over the seeds if the option `seeds` is above 1
 //! - if it is, under NAME`_half_width_95` half of the 95 % interval of each mean, in its unit
+//! - `integrity`: result of the check of the point's drive in one word, and the columns of [`INTEGRITY`]: null if the
+//!   point failed, or if the check was off and the drive's rules were kept. With several seeds, the result is that of
+//!   the first seed that lost live data, or of the first seed if none did
 //!
 //! Invariants:
 //! 1. A column of one name has the same type in every row.
@@ -22,6 +25,7 @@
 use std::sync::Arc;
 
 use imbrex_sim::DriveResult;
+use imbrex_sim::results::Integrity;
 use imbrex_units::quantity;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::data_type::ByteArray;
@@ -61,6 +65,18 @@ pub enum Cell {
     Long(i64),
     /// 64-bit floating-point number.
     Real(f64),
+}
+
+impl Cell {
+    /// Returns `value` as a cell of a column of type `kind`; null if there is no value or it has another type.
+    fn of(value: Option<&serde_json::Value>, kind: Kind) -> Cell {
+        let cell = match kind {
+            Kind::Long => value.and_then(serde_json::Value::as_i64).map(Cell::Long),
+            Kind::Real => value.and_then(serde_json::Value::as_f64).map(Cell::Real),
+            Kind::Text => value.and_then(|value| Some(Cell::Text(value.as_str()?.to_string()))),
+        };
+        cell.unwrap_or(Cell::Nothing)
+    }
 }
 
 /// The results of one point of a sweep as a row of a table, with the names and types of its columns.
@@ -125,6 +141,16 @@ pub const METRICS: [(&str, &str, Kind); 49] = [
     ("wall_seconds", "/wall_seconds", Kind::Real),
 ];
 
+/// Details of the column `integrity`: name of the column, JSON pointer (RFC 6901) to the value within the field
+/// `integrity` of a drive in `summary.json`, and type of the column. A column is null if the field lacks the value.
+pub const INTEGRITY: [(&str, &str, Kind); 5] = [
+    ("integrity_violation", "/violation", Kind::Text),
+    ("integrity_rule_breaks", "/rule_breaks", Kind::Long),
+    ("integrity_live_sectors_destroyed", "/live_sectors_destroyed", Kind::Long),
+    ("integrity_first", "/first", Kind::Text),
+    ("integrity_request", "/request", Kind::Long),
+];
+
 /// Parses a value of a parameter or option as a number with its unit. A percentage becomes a fraction, a duration such
 /// as `5s` becomes nanoseconds, and a size such as `64k` becomes bytes. A bare number is a count. Returns `None` if
 /// `text` is none of these.
@@ -182,15 +208,22 @@ impl Row {
                 row.put(name, kind, mean);
                 continue;
             }
-            let value = measured.as_ref().and_then(|measured| measured.pointer(at));
-            let cell = match kind {
-                Kind::Long => value.and_then(serde_json::Value::as_i64).map(Cell::Long),
-                Kind::Real => value.and_then(serde_json::Value::as_f64).map(Cell::Real),
-                Kind::Text => value.and_then(|value| Some(Cell::Text(value.as_str()?.to_string()))),
-            };
-            row.put(name, kind, cell.unwrap_or(Cell::Nothing));
+            row.put(name, kind, Cell::of(measured.as_ref().and_then(|measured| measured.pointer(at)), kind));
+        }
+        let integrity = result.ok().map(|drive| &drive.integrity).filter(|&integrity| *integrity != Integrity::off());
+        row.put("integrity", Kind::Text, integrity.map_or(Cell::Nothing, |integrity| text(integrity.word())));
+        let details = integrity.map(|integrity| serde_json::to_value(integrity).expect("results are plain values"));
+        for (name, at, kind) in INTEGRITY {
+            row.put(name, kind, Cell::of(details.as_ref().and_then(|details| details.pointer(at)), kind));
         }
         row
+    }
+
+    /// Returns whether the check found that live data was lost at this point, by a fault of the layer or by the host's
+    /// own writes. False also if the check was off.
+    pub fn has_lost_data(&self) -> bool {
+        let destroyed = self.number("integrity_live_sectors_destroyed");
+        self.text("integrity_violation").is_some() || destroyed.is_some_and(|sectors| sectors > 0.0)
     }
 
     fn put(&mut self, name: &str, kind: Kind, cell: Cell) {
@@ -256,7 +289,9 @@ const CHECKSUM: &str = "imbrex.checksum";
 /// Returns the names of the columns that every row has, whatever parameters and options were swept.
 pub fn own_columns() -> impl Iterator<Item = &'static str> {
     let of_task = ["key", "imbrex", "workload", "workload_format", "workload_sha256", "drive", "drive_head"];
-    of_task.into_iter().chain(["error", "warnings"]).chain(METRICS.iter().map(|(name, ..)| *name))
+    let measured = METRICS.iter().map(|(name, ..)| *name);
+    let of_check = std::iter::once("integrity").chain(INTEGRITY.iter().map(|(name, ..)| *name));
+    of_task.into_iter().chain(["error", "warnings"]).chain(measured).chain(of_check)
 }
 
 /// Reads all rows of the Parquet table whose contents are `bytes`. The table contains a checksum of itself, as those of

@@ -26,6 +26,9 @@ pub struct Swept {
     pub run: u64,
     /// Number of points of the sweep whose row contains an error, from this sweep or an earlier one.
     pub failed: u64,
+    /// Number of points of the sweep whose row says that live data was lost, from this sweep or an earlier one. 0
+    /// without the option `check`.
+    pub damaged: u64,
     /// Whether the sweep was stopped before all points had run.
     pub is_stopped: bool,
 }
@@ -59,13 +62,16 @@ impl Task {
         let simulation = simulation.options(asked.simulation).drive(&self.drive)?;
         let simulated = simulation.run(workload, &progress.quietly())?;
         let warnings = simulated.summary.warnings.iter().filter(|warning| !workload.warnings.contains(warning));
-        let warnings: Vec<String> = warnings.cloned().collect();
+        let mut warnings: Vec<String> = warnings.cloned().collect();
+        let baselines =
+            simulated.summary.drives.iter().filter(|drive| drive.baseline && drive.integrity.is_data_lost());
+        warnings.extend(baselines.map(|drive| format!("live data was lost on the baseline {}", drive.drive)));
         if simulated.is_stopped {
             return Err(Failure::interrupted());
         }
         let own = simulated.summary.drives.into_iter().find(|drive| !drive.baseline);
         let result = own.ok_or_else(|| Failure::failed("the drive did not run"))?;
-        if result.completed == 0 {
+        if result.completed == 0 && !result.integrity.is_data_lost() {
             return Err(Failure::failed("the drive completed no request"));
         }
         Ok((result, warnings))
@@ -122,8 +128,16 @@ impl Grid {
         let run = run.into_inner();
         let has_failed = |point: &&Point| dataset.has_failed(&point.task.key);
         let failed = self.points.iter().filter(has_failed).count() as u64;
+        let damaged = self.damaged(dataset).len() as u64;
         let (points, missing) = (self.points.len() as u64, missing.len() as u64);
-        Ok(Swept { points, found: points - missing, run, failed, is_stopped: run < missing })
+        Ok(Swept { points, found: points - missing, run, failed, damaged, is_stopped: run < missing })
+    }
+
+    /// Returns the points at which live data was lost, as their rows in `dataset` say, with these rows. Keeps the order
+    /// of the points.
+    pub fn damaged(&self, dataset: &Dataset) -> Vec<(&Task, Row)> {
+        let rows = self.points.iter().filter_map(|point| Some((&point.task, dataset.row(&point.task.key)?)));
+        rows.filter(|(_, row)| row.has_lost_data()).collect()
     }
 
     /// Returns the rows that `dataset` has for the points of this grid, in the order of the points. Points without a
