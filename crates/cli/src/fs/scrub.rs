@@ -75,7 +75,8 @@ pub(super) fn document(fs: &Fs, paths: &[PathBuf], scrubbed: &Scrubbed) -> Resul
     let names: BTreeMap<Inode, PathBuf> = walk(fs)?.into_iter().map(|walked| (walked.inode, walked.path)).collect();
     let ranges = |blocks: &[(Inode, u64)]| -> Vec<Value> {
         let range = |(inode, from, to): (Inode, u64, u64)| {
-            let path = names.get(&inode).cloned().unwrap_or_default();
+            // A name need not be UTF-8, as text in JSON must be.
+            let path = names.get(&inode).map(|path| path.to_string_lossy()).unwrap_or_default();
             json!({ "path": path, "offset": from * BLOCK_BYTES, "bytes": (to - from) * BLOCK_BYTES })
         };
         in_ranges(blocks).into_iter().map(range).collect()
