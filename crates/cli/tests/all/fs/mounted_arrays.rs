@@ -289,6 +289,39 @@ fn thousands_of_lost_ranges_are_named_and_the_status_still_fits() {
     bench.umount();
 }
 
+/// Goal: a scrub says that a copy of the metadata is lost, and does not call the file system whole. Method: one copy is
+/// on a disk that becomes full.
+#[test]
+fn a_scrub_names_a_copy_of_the_metadata_that_is_lost() {
+    if !has_fuse() || !rustix::process::getuid().is_root() {
+        eprintln!("SKIPPED: only root can make a file system of little room");
+        return;
+    }
+    let mut bench = Bench::new();
+    let little = bench.folder.path().join("little");
+    std::fs::create_dir(&little).unwrap();
+    shell(&little, "mount -t tmpfs -o size=8m none .");
+    bench.metas[1] = little.join("meta1");
+    bench.mkfs(&[]);
+    let lost = bench.metas[1].clone();
+    bench.mount(&[&lost]);
+    let directory = bench.directory.as_path();
+    shell(&little, "dd if=/dev/zero of=filler bs=4k status=none || true");
+    let writer = Writer::start(directory, 0);
+    bench.until("the copy is lost", |status| status["metadata_copies"][1]["state"] == "lost");
+    let end = writer.end();
+    let scrubbed = imbrex(&["fs", "scrub", word(directory), "--repair"]);
+    let said = String::from_utf8_lossy(&scrubbed.stdout).into_owned();
+    assert_eq!(scrubbed.status.code(), Some(3), "{said}");
+    assert!(said.contains("meta1: its copy of the metadata is lost and was not read"), "{said}");
+    let copy = bench.new_file("copy");
+    json(&["fs", "replace", word(directory), "--copy", "1", "--with", word(&copy), "--json"]);
+    json(&["fs", "scrub", word(directory), "--repair", "--json"]);
+    compare(directory, 0..end);
+    bench.umount();
+    shell(bench.folder.path(), "umount little");
+}
+
 #[test]
 fn mistakes_with_a_mounted_array_are_answered() {
     if !has_fuse() {
