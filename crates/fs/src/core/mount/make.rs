@@ -401,7 +401,7 @@ async fn close_first_zone(drive: &Device) -> Result<(), FsError> {
 pub(crate) async fn refuse_used(device: &Device) -> Result<(), FsError> {
     // An unreadable block holds no superblock. On a new caveat disk every block is unreadable.
     let Ok(block) = device.read(0, 1).await else { return Ok(()) };
-    if Superblock::decode(&block).is_ok() {
+    if Superblock::decode(&block).is_ok() || Superblock::unknown_format(&block).is_some() {
         let reason = "holds a file system already; --force overwrites it";
         return Err(FsError::format(device.name(), reason));
     }
