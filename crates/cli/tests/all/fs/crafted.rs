@@ -484,3 +484,25 @@ fn a_newer_format_is_no_damage() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.code() == Some(3) && said.contains("its superblock is damaged"), "{said}");
 }
+
+/// Goal: mkfs erases former contents that no block of 4 KiB reaches. Method: the header of a backup GPT lies in the last
+/// 512 bytes of devices whose sizes are no multiples of 4 KiB.
+#[test]
+fn a_backup_partition_table_behind_the_last_block_is_erased() {
+    let store = Store::new();
+    let paths = [&store.data, &store.metadata];
+    for path in paths {
+        let file = File::options().write(true).open(path).expect("it is there");
+        let bytes = file.metadata().expect("it has a length").len() + 1536;
+        file.set_len(bytes).expect("it grows");
+        file.write_all_at(b"EFI PART", bytes - 512).expect("it is written");
+    }
+    let (data, metadata) = (word(&store.data), word(&store.metadata));
+    text(&["fs", "mkfs", "--store", "log", "--force", "--yes", data, "--meta", metadata]);
+    for path in paths {
+        let bytes = std::fs::read(path).expect("it is there");
+        assert_eq!(bytes.len() % BLOCK, 1536, "the length is kept");
+        assert!(bytes[bytes.len() - 1536..].iter().all(|byte| *byte == 0), "{}: erased", path.display());
+    }
+    text(&["fs", "check", data, metadata]);
+}
