@@ -22,7 +22,7 @@ use imbrex_fs::format::name::NAME_BYTES_MAX;
 use imbrex_fs::namespace::ROOT;
 
 use crate::attribute_name;
-use crate::context::{Context, ORDER_ATTRIBUTE, STATUS_ATTRIBUTE, SYNC_ATTRIBUTE};
+use crate::context::{Context, ORDER_ATTRIBUTE, OUTCOME_ATTRIBUTE, STATUS_ATTRIBUTE, SYNC_ATTRIBUTE};
 use crate::convert::{errno, file_attr, file_type, generation, kept, kept_name, nanoseconds, number};
 use crate::groups::Asker;
 use crate::operations::{self, New};
@@ -461,7 +461,10 @@ impl Filesystem for FuseAdapter {
     fn getxattr(&self, _request: &Request, inode: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let name = name.as_bytes().to_vec();
         self.give(move |context| async move {
-            let value = if number(inode) == ROOT && name == STATUS_ATTRIBUTE.as_bytes() {
+            let outcome = name.strip_prefix(OUTCOME_ATTRIBUTE.as_bytes()).filter(|_| number(inode) == ROOT);
+            let value = if let Some(which) = outcome {
+                context.answers.outcome(which).ok_or(FsError::NoAttribute)
+            } else if number(inode) == ROOT && name == STATUS_ATTRIBUTE.as_bytes() {
                 Ok(context.answers.status(&context.fs).into_bytes())
             } else if number(inode) == ROOT && name == SYNC_ATTRIBUTE.as_bytes() {
                 context.fs.sync().await.map(|()| b"done".to_vec())

@@ -25,5 +25,5 @@ mod operations;
 mod read_ahead;
 mod requests;
 
-pub use context::{Answers, ORDER_ATTRIBUTE, STATUS_ATTRIBUTE, SYNC_ATTRIBUTE};
+pub use context::{Answers, ORDER_ATTRIBUTE, OUTCOME_ATTRIBUTE, STATUS_ATTRIBUTE, SYNC_ATTRIBUTE};
 pub use mount::{FLAGS, Mount, MountWords, share_memory};

@@ -3,7 +3,8 @@
 //! ```text
 //!   imbrex fs replace DIR ──(order, by an extended attribute)──► the process that serves: a task of the core
 //!            ▲                                                                  │
-//!            └──(how far it is, again and again, in the status)─────────────────┘
+//!            ├──(how far it is, again and again, in the status)─────────────────┤
+//!            └──(its outcome in parts, by further attributes)───────────────────┘
 //! ```
 //!
 //! The task continues when the command is killed; Ctrl-C stops the task.
@@ -56,19 +57,17 @@ pub(super) fn ask(directory: &Path, name: &str, mut order: Value, quiet: bool) -
     loop {
         let status = stat::ask(directory)?;
         let task = &status["task"];
+        let gone = || Failure::failed(format!("{}: the server no longer has this task", directory.display()));
         if task["id"] != json!(id) {
-            return Err(Failure::failed(format!("{}: the server no longer has this task", directory.display())));
+            return Err(gone());
         }
-        match (task["state"].as_str(), &task["outcome"]) {
-            (Some("done"), outcome) => {
-                bar.finish_and_clear();
-                return Ok(outcome.clone());
-            }
-            (Some("failed"), why) => {
-                bar.finish_and_clear();
-                return Err(Failure::failed(why.as_str().unwrap_or("it failed")));
-            }
-            _ => {}
+        if task["state"] != "running" {
+            bar.finish_and_clear();
+            let outcome = stat::outcome(directory, &id)?.ok_or_else(gone)?;
+            return match task["state"] == "done" {
+                true => Ok(outcome),
+                false => Err(Failure::failed(outcome.as_str().unwrap_or("it failed"))),
+            };
         }
         bar.set_length(task["all"].as_u64().unwrap_or(0));
         bar.set_position(task["done"].as_u64().unwrap_or(0));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use imbrex::Failure;
 use imbrex::Progress;
-use imbrex_fs::core::look;
+use imbrex_fs::core::{has_unknown_format, look};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::format::superblock::{Role, Superblock};
@@ -78,7 +78,8 @@ struct Looks {
 /// Reads the superblocks of the devices.
 ///
 /// # Errors
-/// The devices belong to different file systems, or no device has a superblock, not even a damaged one.
+/// The devices belong to different file systems, one has a superblock of a format that this program does not know, or no
+/// device has a superblock, not even a damaged one.
 fn look_at(executor: &Executor, paths: &[PathBuf]) -> Result<Looks, Failure> {
     let mut looks = Looks::default();
     for path in paths {
@@ -86,6 +87,10 @@ fn look_at(executor: &Executor, paths: &[PathBuf]) -> Result<Looks, Failure> {
         let place = device.name().to_string();
         let looking = async move {
             let looked = look(&device).await;
+            // Another format is no damage.
+            if let (Err(error), true) = (&looked, has_unknown_format(&device).await) {
+                return Err(error.clone());
+            }
             let mut is_ours = false;
             for block in 0..2 {
                 is_ours |= device.read(block, 1).await.is_ok_and(|bytes| Superblock::is_named(&bytes));
@@ -309,7 +314,8 @@ pub(super) fn tell(paths: &[PathBuf], checked: &Checked, as_json: bool) -> Resul
     let name = paths.first().map(Path::new).unwrap_or(Path::new("")).display();
     if as_json {
         let finding = |finding: &Finding| -> Value {
-            json!({ "kind": finding.kind, "text": finding.text, "path": finding.path })
+            let path = finding.path.as_ref().map(|path| path.to_string_lossy());
+            json!({ "kind": finding.kind, "text": finding.text, "path": path })
         };
         return output::json(&json!({
             "schema": "imbrex.fs-check/1",

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use imbrex::Failure;
+use imbrex::{Failure, Progress};
 use serde_json::{Value, json};
 
 use super::devices::{self, Purpose};
 use super::{Offline, asking};
 use crate::error::ExitCode;
+use crate::interrupt;
 use crate::output;
 
 /// Empties up to `zones` zones, all that free space by default.
@@ -21,8 +22,20 @@ pub(super) fn run(paths: &[PathBuf], zones: Option<u64>, as_json: bool, quiet: b
     }
     let Offline { executor, devices, fs, .. } = Offline::open(paths, Purpose::Work)?;
     let before = fs.status();
-    let cleaner = fs.clone();
-    let emptied = devices::run(&executor, async move { cleaner.clean(zones.unwrap_or(u64::MAX)).await })?;
+    let wanted = zones.unwrap_or(u64::MAX);
+    let bar = Progress::on_terminal(as_json || quiet).steps("cleaning");
+    bar.set_length(wanted.min(before.zones.len() as u64));
+    let mut emptied = 0;
+    // Ctrl-C ends the cleaning between two zones; the zones that are empty stay so.
+    while emptied < wanted && !interrupt::requested() {
+        let cleaner = fs.clone();
+        if devices::run(&executor, async move { cleaner.clean(1).await })? == 0 {
+            break;
+        }
+        emptied += 1;
+        bar.set_position(emptied);
+    }
+    bar.finish_and_clear();
     let ending = fs.clone();
     devices::run(&executor, async move { ending.unmount().await })?;
     devices.shut_down()?;

@@ -20,6 +20,7 @@ mod replace;
 mod salvage;
 mod scrub;
 mod scrubs;
+mod shorten;
 mod stat;
 mod status;
 mod sync;

@@ -15,9 +15,14 @@ use uuid::Uuid;
 
 use super::asking::absolute;
 use super::devices::{self, Devices, Purpose};
-use super::{add, replace, scrub, scrubs, status};
+use super::{add, replace, scrub, scrubs, shorten, stat, status};
 use crate::consent::{self, Consent};
 use crate::displaced::Watched;
+
+/// Largest part of the outcome of a task that one extended attribute returns: half of Linux's limit on its value.
+const OUTCOME_PART_BYTES: usize = 32 << 10;
+/// Largest length of the identifier and of the name of a task. Commands use UUIDs and single words.
+const NAME_BYTES_MAX: usize = 40;
 
 /// The running task, or the last one.
 struct Task {
@@ -27,7 +32,35 @@ struct Task {
     all: Cell<u64>,
     is_stopped: Cell<bool>,
     /// Result of the task, once it has ended.
-    outcome: RefCell<Option<Result<Value, String>>>,
+    outcome: RefCell<Option<Outcome>>,
+}
+
+/// Result of a task that has ended.
+struct Outcome {
+    is_done: bool,
+    /// The result as JSON text: the document of the task, or its error message. Its length has no bound.
+    text: String,
+    /// The result without the entries of its lists, for the status.
+    summary: Value,
+}
+
+impl Outcome {
+    fn of(outcome: Result<Value, String>) -> Outcome {
+        let (is_done, value) = match outcome {
+            Ok(value) => (true, value),
+            Err(why) => (false, json!(why)),
+        };
+        Outcome { is_done, text: value.to_string(), summary: summary(value) }
+    }
+}
+
+/// Returns `value` with the number of entries in place of each list.
+fn summary(value: Value) -> Value {
+    match value {
+        Value::Array(list) => json!(list.len()),
+        Value::Object(map) => map.into_iter().map(|(key, value)| (key, summary(value))).collect(),
+        value => value,
+    }
 }
 
 impl Task {
@@ -40,13 +73,21 @@ impl Task {
 
     fn document(&self) -> Value {
         let outcome = self.outcome.borrow();
-        let (state, outcome) = match outcome.as_ref() {
+        let (state, summary) = match outcome.as_ref() {
             None => ("running", Value::Null),
-            Some(Ok(value)) => ("done", value.clone()),
-            Some(Err(why)) => ("failed", json!(why)),
+            Some(outcome) if outcome.is_done => ("done", outcome.summary.clone()),
+            Some(outcome) => ("failed", outcome.summary.clone()),
         };
         let (id, order, done, all) = (&self.id, &self.order, self.done.get(), self.all.get());
-        json!({ "id": id, "order": order, "state": state, "done": done, "all": all, "outcome": outcome })
+        json!({ "id": id, "order": order, "state": state, "done": done, "all": all, "summary": summary })
+    }
+
+    /// Returns the part of the outcome, as JSON text, that begins at byte `offset`. Empty behind the end.
+    fn outcome_from(&self, offset: usize) -> Option<Vec<u8>> {
+        let outcome = self.outcome.borrow();
+        let bytes = outcome.as_ref()?.text.as_bytes();
+        let from = offset.min(bytes.len());
+        Some(bytes[from..bytes.len().min(from + OUTCOME_PART_BYTES)].to_vec())
     }
 }
 
@@ -142,7 +183,7 @@ impl Orders {
         self.executor.spawn(async move {
             let outcome = orders.perform(&fs, &order, &doing).await;
             orders.let_go(&fs);
-            *doing.outcome.borrow_mut() = Some(outcome.map_err(|failure| failure.to_string()));
+            *doing.outcome.borrow_mut() = Some(Outcome::of(outcome.map_err(|failure| failure.to_string())));
         });
         task
     }
@@ -232,12 +273,22 @@ impl Answers for Serving {
             displaced.map(|(path, placement)| json!({ "device": path, "placement": placement.name() })).collect();
         document["time_s"] = json!(fs.time_ns() / 1_000_000_000);
         document["task"] = orders.task.borrow().as_ref().map_or(Value::Null, |task| task.document());
-        document.to_string()
+        shorten::shortened(document, stat::ANSWER_BYTES_MAX).to_string()
+    }
+
+    fn outcome(&self, which: &[u8]) -> Option<Vec<u8>> {
+        let (id, offset) = std::str::from_utf8(which).ok()?.rsplit_once('.')?;
+        let task = self.0.task.borrow().clone().filter(|task| task.id == id)?;
+        task.outcome_from(offset.parse().ok()?)
     }
 
     fn order(&self, fs: &Fs, words: &[u8]) -> Result<(), FsError> {
         let orders = &self.0;
         let order: Value = serde_json::from_slice(words).map_err(|_| FsError::Invalid("an order is JSON"))?;
+        let is_long = |key: &str| order[key].as_str().is_some_and(|text| text.len() > NAME_BYTES_MAX);
+        if is_long("id") || is_long("order") {
+            return Err(FsError::Invalid("the name of an order is a word, and its identifier a UUID"));
+        }
         let current = orders.task.borrow().clone();
         let running = current.filter(|task| task.outcome.borrow().is_none());
         match (order["order"].as_str(), running) {
@@ -253,5 +304,49 @@ impl Answers for Serving {
             (Some(_), Some(_)) => Err(FsError::Busy),
             (None, _) => Err(FsError::Invalid("an order says what is to be done")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(outcome: Result<Value, String>) -> Task {
+        Task {
+            id: Uuid::nil().to_string(),
+            order: "scrub".into(),
+            done: Cell::new(u64::MAX),
+            all: Cell::new(u64::MAX),
+            is_stopped: Cell::new(false),
+            outcome: RefCell::new(Some(Outcome::of(outcome))),
+        }
+    }
+
+    /// Reads all parts of the outcome of a task, as a command does.
+    fn fetched(task: &Task) -> Value {
+        let mut text = Vec::new();
+        loop {
+            let part = task.outcome_from(text.len()).expect("the task has ended");
+            if part.is_empty() {
+                break;
+            }
+            text.extend(part);
+        }
+        serde_json::from_slice(&text).expect("JSON")
+    }
+
+    #[test]
+    fn the_outcome_of_a_task_is_whole_in_parts_and_short_in_the_status() {
+        let lost: Vec<Value> = (0..5000).map(|at| json!({ "path": format!("/dir/fîle{at}"), "offset": at })).collect();
+        let found = json!({ "is_whole": false, "lost": lost, "rows": 7 });
+        let task = ended(Ok(found.clone()));
+        assert_eq!(fetched(&task), found);
+        assert_eq!(task.outcome_from(usize::MAX), Some(Vec::new()));
+        let document = task.document();
+        assert_eq!(document["summary"], json!({ "is_whole": false, "lost": 5000, "rows": 7 }));
+        assert_eq!(document["state"], "done");
+        let long = "ö".repeat(100_000);
+        let failed = ended(Err(long.clone()));
+        assert_eq!((fetched(&failed), &failed.document()["state"]), (json!(long), &json!("failed")));
     }
 }

@@ -12,12 +12,13 @@ use imbrex::{Failure, Progress};
 use imbrex_fs::Fs;
 use imbrex_fs::core::Scrubbed;
 use imbrex_fs::format::change::Inode;
+use imbrex_fs::journal::mirror::{CopyDamage, State};
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
 use super::check::{self, Checked, Finding, held_by_copy};
 use super::devices::{self, Purpose};
-use super::{Offline, asking, scrubs, stat, walk};
+use super::{Offline, asking, scrubs, stat, status, walk};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -75,21 +76,32 @@ pub(super) fn document(fs: &Fs, paths: &[PathBuf], scrubbed: &Scrubbed) -> Resul
     let names: BTreeMap<Inode, PathBuf> = walk(fs)?.into_iter().map(|walked| (walked.inode, walked.path)).collect();
     let ranges = |blocks: &[(Inode, u64)]| -> Vec<Value> {
         let range = |(inode, from, to): (Inode, u64, u64)| {
-            let path = names.get(&inode).cloned().unwrap_or_default();
+            // A name need not be UTF-8, as text in JSON must be.
+            let path = names.get(&inode).map(|path| path.to_string_lossy()).unwrap_or_default();
             json!({ "path": path, "offset": from * BLOCK_BYTES, "bytes": (to - from) * BLOCK_BYTES })
         };
         in_ranges(blocks).into_iter().map(range).collect()
     };
-    let is_whole = scrubbed.lost.is_empty() && scrubbed.wrong_rows + scrubbed.incomplete_rows == scrubbed.repaired_rows;
+    let copy = |copy: &CopyDamage| {
+        json!({
+            "copy": copy.slot,
+            "device": copy.device,
+            "state": status::state(copy.state),
+            "damaged_blocks": copy.damaged,
+            "repaired_blocks": copy.repaired,
+        })
+    };
     Ok(json!({
         "schema": "imbrex.fs-scrub/1",
-        "devices": paths,
-        "is_whole": is_whole && (scrubbed.metadata_blocks == 0 || scrubbed.is_repaired),
+        "devices": paths.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
+        "is_whole": scrubbed.is_whole(),
+        "is_repaired": scrubbed.is_repaired,
         "rows": scrubbed.rows,
         "wrong_rows": scrubbed.wrong_rows,
         "incomplete_rows": scrubbed.incomplete_rows,
         "repaired_rows": scrubbed.repaired_rows,
         "metadata_blocks": scrubbed.metadata_blocks,
+        "metadata_copies": scrubbed.metadata_copies.iter().map(copy).collect::<Vec<_>>(),
         "lost": ranges(&scrubbed.lost),
         "held_by_copies": ranges(&scrubbed.held_by_copies),
     }))
@@ -133,8 +145,26 @@ fn tell(found: &Value, as_json: bool) -> Result<ExitCode, Failure> {
             found["repaired_rows"],
             found["metadata_blocks"]
         ));
+        damaged_copies(found).iter().for_each(|line| output::line(line));
     }
     Ok(if found["is_whole"] == true { ExitCode::Done } else { ExitCode::Damage })
+}
+
+/// Returns a message for each copy of the metadata that is lost, or still has damage after a repair.
+fn damaged_copies(found: &Value) -> Vec<String> {
+    let message = |copy: &Value| {
+        let device = copy["device"].as_str().unwrap_or_default();
+        let number = |key: &str| copy[key].as_u64().unwrap_or(0);
+        let (slot, damaged, repaired) = (number("copy"), number("damaged_blocks"), number("repaired_blocks"));
+        let remedy = format!("`imbrex fs replace --copy {slot}` makes this copy on another device");
+        if found["is_repaired"] == true && repaired < damaged {
+            let left = damaged - repaired;
+            return Some(format!("{device}: {left} damaged blocks of the metadata could not be repaired: {remedy}"));
+        }
+        let is_lost = copy["state"] == status::state(State::Lost);
+        is_lost.then(|| format!("{device}: its copy of the metadata is lost and was not read: {remedy}"))
+    };
+    found["metadata_copies"].as_array().into_iter().flatten().filter_map(message).collect()
 }
 
 /// Returns the ranges in a list as (path, offset, end, number of ranges). Many ranges of one file are merged into one
@@ -317,6 +347,29 @@ mod tests {
         assert_eq!(lines.len(), LINES + 1);
         assert_eq!(lines[LINES], ("/many", 0, LINES as u64 * 9000 + 4096, LINES + 1));
         assert_eq!(lines[1], ("/few", 9000, 13_096, 1));
+    }
+
+    #[test]
+    fn copies_of_the_metadata_that_are_lost_or_stay_damaged_are_named() {
+        let copy = |slot: u64, state: State, damaged: u64, repaired: u64| {
+            let (device, state) = (format!("meta{slot}"), status::state(state));
+            json!({ "copy": slot, "device": device, "state": state, "damaged_blocks": damaged, "repaired_blocks": repaired })
+        };
+        let copies = [
+            copy(0, State::Current, 2, 2),
+            copy(1, State::Lost, 3, 0),
+            copy(2, State::Lost, 0, 0),
+            copy(3, State::Outdated, 0, 0),
+        ];
+        let found = json!({ "is_repaired": true, "metadata_copies": copies });
+        let remedy = |slot: u64| format!("`imbrex fs replace --copy {slot}` makes this copy on another device");
+        let expected = [
+            format!("meta1: 3 damaged blocks of the metadata could not be repaired: {}", remedy(1)),
+            format!("meta2: its copy of the metadata is lost and was not read: {}", remedy(2)),
+        ];
+        assert_eq!(damaged_copies(&found), expected);
+        let only_read = json!({ "is_repaired": false, "metadata_copies": [copy(0, State::Current, 2, 0)] });
+        assert_eq!(damaged_copies(&only_read), Vec::<String>::new());
     }
 
     #[test]

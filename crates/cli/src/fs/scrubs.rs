@@ -20,18 +20,25 @@ pub(super) fn summary(found: &Value) -> Value {
 
 /// Stores the summary `found` with the current time.
 pub(super) async fn note(fs: &Fs, found: &Value) -> Result<(), FsError> {
-    let kept = json!({
-        "unix_time_s": fs.time_ns() / 1_000_000_000,
-        "is_whole": found["is_whole"] == true,
-        "damaged": found["damaged"].as_u64().unwrap_or(0),
-        "repaired_rows": found["repaired_rows"].as_u64().unwrap_or(0),
-    });
+    let mut kept = known(found);
+    kept["unix_time_s"] = json!(fs.time_ns() / 1_000_000_000);
     fs.set_attribute(ROOT, ATTRIBUTE, kept.to_string().as_bytes(), SetAttribute::Any).await
 }
 
 /// Returns the summary of the last scrub; `Null` if there was none.
 pub(super) fn last(fs: &Fs) -> Value {
-    fs.attribute(ROOT, ATTRIBUTE).ok().and_then(|kept| serde_json::from_slice(&kept).ok()).unwrap_or(Value::Null)
+    let kept = fs.attribute(ROOT, ATTRIBUTE).ok();
+    kept.and_then(|kept| serde_json::from_slice(&kept).ok()).map_or(Value::Null, |kept| known(&kept))
+}
+
+/// Returns the fields of a kept summary that this program knows. Root may have set the attribute to anything.
+fn known(kept: &Value) -> Value {
+    json!({
+        "unix_time_s": kept["unix_time_s"].as_i64(),
+        "is_whole": kept["is_whole"] == true,
+        "damaged": kept["damaged"].as_u64().unwrap_or(0),
+        "repaired_rows": kept["repaired_rows"].as_u64().unwrap_or(0),
+    })
 }
 
 /// Returns the summary `last` in words, `now_s` seconds after 1970. Empty if there was no scrub.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use imbrex::Failure;
-use imbrex_fuse::STATUS_ATTRIBUTE;
+use imbrex_fuse::{OUTCOME_ATTRIBUTE, STATUS_ATTRIBUTE};
 use serde_json::{Value, json};
 
 use super::devices::Purpose;
@@ -13,7 +13,7 @@ use crate::error::ExitCode;
 use crate::output;
 
 /// Maximum length of an answer in bytes: the kernel's limit on attribute values.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
+pub(super) const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// Prints the state of the file system.
 pub(super) fn run(places: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
@@ -52,4 +52,21 @@ pub(super) fn ask(directory: &Path) -> Result<Value, Failure> {
         _ => Failure::failed(format!("{place}: {error}")),
     })?;
     serde_json::from_slice(&answer[..length]).map_err(|error| Failure::failed(format!("{place}: {error}")))
+}
+
+/// Returns the outcome of the ended task `id` of the file system mounted on `directory`: its document, or its error
+/// message. `None` if the serving process does not have it any more. The outcome is read in parts, because an extended
+/// attribute is at most 64 KiB long.
+pub(super) fn outcome(directory: &Path, id: &str) -> Result<Option<Value>, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("{}: {error}", directory.display()));
+    let (mut part, mut text) = (vec![0; ANSWER_BYTES_MAX], Vec::new());
+    loop {
+        let name = format!("{OUTCOME_ATTRIBUTE}{id}.{}", text.len());
+        match rustix::fs::getxattr(directory, name, &mut part) {
+            Ok(0) => return serde_json::from_slice(&text).map(Some).map_err(|error| failed(&error)),
+            Ok(length) => text.extend(&part[..length]),
+            Err(rustix::io::Errno::NODATA) => return Ok(None),
+            Err(error) => return Err(failed(&error)),
+        }
+    }
 }

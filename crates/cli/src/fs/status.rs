@@ -24,8 +24,8 @@ pub(super) fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) 
         "uuid": superblock.uuid,
         "store": status.store,
         "options": superblock.options.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>(),
-        "devices": devices,
-        "mounted_on": mounted_on,
+        "devices": devices.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
+        "mounted_on": mounted_on.map(Path::to_string_lossy),
         "process": mounted_on.map(|_| std::process::id()),
         "read_only": status.is_read_only,
         "block_bytes": BLOCK_BYTES,
@@ -124,13 +124,17 @@ fn since_mounted(status: &Status) -> Value {
 }
 
 fn copy((number, device, state): &(usize, String, State)) -> Value {
-    let state = match state {
+    json!({ "copy": number, "device": device, "state": self::state(*state) })
+}
+
+/// Returns the state of a copy of the metadata in words.
+pub(super) fn state(state: State) -> &'static str {
+    match state {
         State::Current => "up to date",
         State::Outdated => "being brought up to date",
         State::Lost => "lost",
         State::Replaced => "replaced",
-    };
-    json!({ "copy": number, "device": device, "state": state })
+    }
 }
 
 /// Returns the errors since the mount in words; empty if there were none.
@@ -179,7 +183,12 @@ pub(super) fn lines(document: &Value) -> Vec<(&'static str, String)> {
         let list = document[key].as_array().cloned().unwrap_or_default();
         list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
     };
+    let is_shortened = document["shortened"] == true;
     let mut lines = vec![
+        (
+            "shortened",
+            if is_shortened { "long texts and lists: the status is at most 64 KiB".into() } else { "".into() },
+        ),
         ("uuid", word("/uuid")),
         ("store", word("/store")),
         ("options", words("options")),

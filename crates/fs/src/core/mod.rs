@@ -54,7 +54,7 @@ pub use self::hot::parts::{PartStatus, Standing};
 use self::hot::{HotState, HotTier};
 pub use self::mount::make::{Plan, make, make_on, plan};
 pub use self::mount::make_options::{HotOn, MakeOptions, Parts};
-pub use self::mount::members::look;
+pub use self::mount::members::{has_unknown_format, look};
 pub use self::mount::{MountOptions, Mounted};
 use self::owners::Owners;
 use self::repair::Repair;

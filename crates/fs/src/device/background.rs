@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use imbrex_device::media::host_file::HostFile;
-use imbrex_safety::Survey;
+use imbrex_safety::{Contents, Survey};
 
 use super::{BLOCK_BYTES, Backend, DeviceFault, Geometry, Operation, Outcome};
 use crate::executor::Notify;
@@ -191,6 +191,10 @@ impl Backend for Background {
 
     fn survey(&mut self, name: &str) -> io::Result<Survey> {
         self.backend().survey(name)
+    }
+
+    fn wipe_rest(&mut self, contents: &[Contents]) -> io::Result<()> {
+        self.backend().wipe_rest(contents)
     }
 
     fn host_file(&self) -> Option<Arc<HostFile>> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use imbrex_device::media::host_file::HostFile;
 
 use imbrex_safety::survey::busy;
-use imbrex_safety::{Survey, open_for_writing};
+use imbrex_safety::{Contents, Survey, open_for_writing};
 
 use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome};
 
@@ -164,6 +164,16 @@ impl Backend for FileBackend {
         Survey::of(name, &self.file)
     }
 
+    fn wipe_rest(&mut self, contents: &[Contents]) -> io::Result<()> {
+        self.check_synced()?;
+        let (begin, end) = (self.geometry.blocks * BYTES, self.file.seek(SeekFrom::End(0))?);
+        for Contents { place: (at, length), .. } in contents {
+            let [from, to] = [*at, at + length].map(|place| place.clamp(begin, end));
+            self.host.write_all_at(&vec![0; (to - from) as usize], from)?;
+        }
+        Ok(())
+    }
+
     fn host_file(&self) -> Option<Arc<HostFile>> {
         Some(self.host.clone())
     }
@@ -224,6 +234,24 @@ mod tests {
         assert_eq!(backend.perform(Operation::Read { block: 1, blocks: 1 }).map(|_| ()).ok(), Some(()), "reads go on");
         assert!(backend.shut_down().is_err(), "it has not ended well");
         assert_eq!(std::fs::read(file.path()).expect("it is there")[BLOCK_BYTES..2 * BLOCK_BYTES], [0; BLOCK_BYTES]);
+    }
+
+    /// The signature of a backup GPT begins 512 bytes before the end of the file.
+    #[test]
+    fn a_signature_behind_the_last_whole_block_is_wiped_and_the_rest_is_kept() {
+        let file = file(8);
+        let bytes = 8 * BYTES + 1536;
+        file.as_file().set_len(bytes).expect("it grows");
+        file.as_file().write_all_at(b"kept", 8 * BYTES).expect("it is written");
+        file.as_file().write_all_at(b"EFI PART", bytes - 512).expect("it is written");
+        let mut backend = FileBackend::open(file.path(), true).expect("it opens");
+        let found = backend.survey("file").expect("it is read").contents;
+        assert!(found.iter().any(|one| one.place == (bytes - 512, 8)), "{found:?}");
+        backend.wipe_rest(&found).expect("it is written");
+        let after = std::fs::read(file.path()).expect("it is there");
+        assert_eq!(after.len() as u64, bytes);
+        assert_eq!(&after[8 * BLOCK_BYTES..8 * BLOCK_BYTES + 4], b"kept");
+        assert!(after[8 * BLOCK_BYTES + 4..].iter().all(|byte| *byte == 0));
     }
 
     #[test]

@@ -217,6 +217,16 @@ pub trait Backend {
         Ok(Survey { name: name.to_string(), ..Survey::default() })
     }
 
+    /// Overwrites with zeros the parts of the signatures of `contents` behind the last whole block of 4 KiB, which no
+    /// operation reaches. By default this is refused.
+    ///
+    /// # Errors
+    /// The device cannot be written there.
+    fn wipe_rest(&mut self, contents: &[Contents]) -> std::io::Result<()> {
+        let _ = contents;
+        Err(std::io::Error::new(std::io::ErrorKind::Unsupported, "the device is written in whole blocks only"))
+    }
+
     /// Returns the file of the host that stores the device; `None` if no file does, which is the default.
     fn host_file(&self) -> Option<Arc<HostFile>> {
         None
@@ -393,6 +403,15 @@ impl Device {
         let survey = self.0.backend.borrow_mut().survey(self.name())?;
         self.0.former_contents.replace(survey.contents.clone());
         Ok(survey)
+    }
+
+    /// Overwrites with zeros the parts of the signatures of `contents` behind the last whole block of 4 KiB. They are
+    /// durable after the next flush that follows a write.
+    ///
+    /// # Errors
+    /// The device cannot be written there.
+    pub fn wipe_rest(&self, contents: &[Contents]) -> std::io::Result<()> {
+        self.0.backend.borrow_mut().wipe_rest(contents)
     }
 
     /// Returns the contents that the last [`Device::survey`] found; empty if there was no survey.

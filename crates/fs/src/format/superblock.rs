@@ -1,6 +1,6 @@
 //! The superblock: the description of a file system, on the first block of each of its devices. The second block holds
-//! a second superblock where that block is free: on devices with metadata, and on drives of an array. Superblocks are
-//! written when the file system is made. On devices with metadata they are written again by each writable mount and by
+//! a second superblock, except on a caveat disk without metadata, where that block is not free. Superblocks are written
+//! when the file system is made. On devices with metadata they are written again by each writable mount and by
 //! each checkpoint ([`Witness`]), and whenever a copy of the metadata is lost or returns ([`Standing`]).
 //!
 //! Invariants:

@@ -70,6 +70,12 @@ impl Superblock {
         block.starts_with(MAGIC)
     }
 
+    /// Returns the format of the intact superblock in `block` if this program does not know that format: a newer or a
+    /// very old program wrote it, and it is not damaged. `None` for any other block.
+    pub fn unknown_format(block: &[u8]) -> Option<u32> {
+        unseal(MAGIC, block).map(|(version, _)| version).filter(|version| !(VERSION..=FORMAT).contains(version))
+    }
+
     /// Decodes a superblock and checks that its numbers agree with each other.
     ///
     /// # Errors
@@ -83,12 +89,12 @@ impl Superblock {
         let (version, mut from) = unsealed.ok_or("its superblock is damaged: it does not match its checksum")?;
         if !(VERSION..=FORMAT).contains(&version) {
             let advice = if version > FORMAT {
-                "use a newer one"
+                "use a newer imbrex"
             } else {
                 "copy its files with the version of this program that made it, and make it anew"
             };
             let known = format!("{VERSION} to {FORMAT}");
-            return Err(format!("has format {version}; this program knows formats {known}: {advice}"));
+            return Err(format!("has format {version}; this program reads formats {known}: {advice}"));
         }
         decode_rest(&mut from, version).map_err(|error| format!("its superblock makes no sense: {error}"))
     }

@@ -216,7 +216,8 @@ impl Checksums {
     /// Reads the pages of the table of checksums on every current copy of the metadata, without pages known to be
     /// zeros. Returns the number of pages that are damaged on some copy, or whose copies differ in a checksum of a
     /// block that a file uses. `live` returns the runs of such blocks within a given run. Pages that a power cut may
-    /// have torn ([`Checksums::may_be_torn`]) do not count, nor do differences in pages with changes in memory. If
+    /// have torn ([`Checksums::may_be_torn`]) do not count, nor do differences in pages with changes in memory. Counts
+    /// the damaged and the older pages of each copy, too ([`Mirror::damage`]). If
     /// `repairs` is set, pages that are damaged or differ are marked, and the next checkpoint writes the newest version
     /// to all copies.
     ///
@@ -231,21 +232,30 @@ impl Checksums {
                 break;
             }
             let count = SCRUB_PAGES.min(self.pages_on_medium - next);
-            let copies = self.area.read_copies(self.first + next, count).await;
+            let copies = self.area.read_numbered_copies(self.first + next, count).await;
             for page in next..next + count {
                 let offset = (page - next) as usize * BLOCK_BYTES;
-                let each: Vec<Option<Vec<u8>>> = if copies.iter().all(Option::is_some) {
-                    copies.iter().flatten().map(|bytes| Some(bytes[offset..offset + BLOCK_BYTES].to_vec())).collect()
+                let part = |bytes: &Vec<u8>| bytes[offset..offset + BLOCK_BYTES].to_vec();
+                let numbered = if copies.iter().all(|(_, bytes)| bytes.is_some()) {
+                    copies.iter().map(|(number, bytes)| (*number, bytes.as_ref().map(part))).collect()
                 } else {
-                    self.area.read_copies(self.first + page, 1).await
+                    self.area.read_numbered_copies(self.first + page, 1).await
                 };
+                let (numbers, each): (Vec<usize>, Vec<Option<Vec<u8>>>) = numbered.into_iter().unzip();
                 let found: Vec<Found> =
                     each.iter().map(|bytes| bytes.as_ref().map_or(Found::Wrong, |bytes| look(page, bytes))).collect();
                 if found.iter().all(|one| *one >= Found::Blank && *one == found[0]) {
                     continue;
                 }
                 different.push(page);
-                damaged += u64::from(self.is_damaged(page, &each, &found, &live));
+                if self.is_damaged(page, &each, &found, &live) {
+                    damaged += 1;
+                    // A page that is damaged on all copies is repaired on none: the scrub fails.
+                    let newest = found.iter().max();
+                    let is_worse = |one: &Found| *one == Found::Wrong || Some(one) != newest;
+                    let worse = numbers.iter().zip(&found).filter(|(_, one)| is_worse(one));
+                    worse.for_each(|(number, _)| self.area.note_damage(*number));
+                }
             }
             next += count;
         }

@@ -22,6 +22,7 @@
 //!    record has flushed them, or has called [`Mirror::owe_flush`].
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
@@ -82,12 +83,38 @@ struct Inner {
     /// Occurs when `writing` becomes 0.
     is_quiet: Signal,
     mended_blocks: Cell<u64>,
+    /// Damage found since the last [`Mirror::count_damage_anew`], by number of the copy.
+    damage: RefCell<BTreeMap<usize, Counted>>,
     /// First block of the hot zone, which holds contents of files.
     files_from: u64,
     /// Whether contents of files were written since the last flush, and the log must flush them before its next frame.
     has_files_to_flush: Cell<bool>,
     /// Fault that tests inject, if any.
     mistake: Cell<Option<Mistake>>,
+}
+
+/// Counts of damaged blocks of one copy.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    damaged: u64,
+    /// Number of damaged blocks whose repair failed.
+    unrepaired: u64,
+}
+
+/// Damage of one copy of the metadata that a scrub found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CopyDamage {
+    /// Slot of the copy: the index of its device, from 0, among the devices with metadata.
+    pub slot: usize,
+    /// Name of the device with the copy.
+    pub device: String,
+    /// State of the copy after the scrub. A scrub reads only current copies.
+    pub state: State,
+    /// Number of blocks of 4 KiB that were damaged on this copy.
+    pub damaged: u64,
+    /// Number of damaged blocks that were rewritten from another copy, or whose contents the copy needs no more. 0 if
+    /// the scrub was not asked to repair, or if the copy was lost meanwhile.
+    pub repaired: u64,
 }
 
 /// Fault of the mirror that tests of power cuts and lost writes inject.
@@ -148,6 +175,7 @@ impl Mirror {
             writing: Cell::new(0),
             is_quiet: Signal::default(),
             mended_blocks: Cell::new(0),
+            damage: RefCell::default(),
             files_from,
             has_files_to_flush: Cell::new(false),
             mistake: Cell::new(None),
@@ -204,6 +232,38 @@ impl Mirror {
     /// missing, damaged or older on a copy, all blocks of the piece count. Blocks count even if the write fails.
     pub fn mended_blocks(&self) -> u64 {
         self.0.mended_blocks.get()
+    }
+
+    /// Sets the counts of damaged blocks of all copies to 0. A scrub counts with [`Mirror::damaged_blocks`],
+    /// [`Mirror::mend_labels`] and [`Mirror::note_damage`], and reads the counts from [`Mirror::damage`].
+    pub fn count_damage_anew(&self) {
+        self.0.damage.borrow_mut().clear();
+    }
+
+    /// Counts one damaged block of copy `number`: the index of the copy in the list given to [`Mirror::new`], as
+    /// [`Mirror::read_copies`] returns it.
+    pub fn note_damage(&self, number: usize) {
+        self.0.damage.borrow_mut().entry(number).or_default().damaged += 1;
+    }
+
+    /// Counts one block that is damaged on all current copies, so none of them can be repaired.
+    pub fn note_loss(&self) {
+        let mut damage = self.0.damage.borrow_mut();
+        self.current().iter().for_each(|(number, _)| damage.entry(*number).or_default().unrepaired += 1);
+    }
+
+    /// Returns the damage of each copy, replaced ones left out, that was counted since [`Mirror::count_damage_anew`].
+    /// With `repairs`, the damaged blocks of copies that are current now count as repaired, unless their repair failed.
+    pub fn damage(&self, repairs: bool) -> Vec<CopyDamage> {
+        let (damage, copies) = (self.0.damage.borrow(), self.0.copies.borrow());
+        let one = |(number, copy): (usize, &Copy)| {
+            let Counted { damaged, unrepaired } = damage.get(&number).copied().unwrap_or_default();
+            let is_kept = repairs && copy.state == State::Current;
+            let repaired = if is_kept { damaged.saturating_sub(unrepaired) } else { 0 };
+            let device = copy.area.device().name().to_string();
+            CopyDamage { slot: copy.slot, device, state: copy.state, damaged, repaired }
+        };
+        copies.iter().enumerate().filter(|(_, copy)| copy.state != State::Replaced).map(one).collect()
     }
 
     /// Returns the sums of the operations of the devices of all copies, lost and replaced ones included. Operations on
@@ -266,9 +326,14 @@ impl Mirror {
     /// Reads `blocks` blocks of 4 KiB, from block `block` on, from all current copies at once. Returns one entry for
     /// each copy, `None` for a copy that cannot read all of the blocks.
     pub async fn read_copies(&self, block: u64, blocks: u64) -> Vec<Option<Vec<u8>>> {
+        self.read_numbered_copies(block, blocks).await.into_iter().map(|(_, bytes)| bytes).collect()
+    }
+
+    /// Like [`Mirror::read_copies`]. Returns the number of each copy, too, for [`Mirror::note_damage`].
+    pub async fn read_numbered_copies(&self, block: u64, blocks: u64) -> Vec<(usize, Option<Vec<u8>>)> {
         let areas = self.current();
-        let reads = areas.iter().map(|(_, area)| {
-            Box::pin(async move { area.read(block, blocks).await.ok() }) as Local<'_, Option<Vec<u8>>>
+        let reads = areas.iter().map(|(number, area)| {
+            Box::pin(async move { (*number, area.read(block, blocks).await.ok()) }) as Local<'_, (usize, Option<_>)>
         });
         join_all(reads).await
     }
@@ -282,22 +347,26 @@ impl Mirror {
 
     /// Returns which of the `blocks` blocks from `block` on are damaged on at least one current copy: they are
     /// unreadable, or `is_right` returns false for their contents. The returned numbers, and those passed to
-    /// `is_right`, count from 0 at `block`. The result is in ascending order without repetition.
+    /// `is_right`, count from 0 at `block`. The result is in ascending order without repetition. Counts the damage of
+    /// each copy ([`Mirror::damage`]).
     pub async fn damaged_blocks(&self, block: u64, blocks: u64, is_right: impl Fn(u64, &[u8]) -> bool) -> Vec<u64> {
         let mut damaged = std::collections::BTreeSet::new();
-        for (_, area) in self.current() {
+        for (number, area) in self.current() {
+            let mut found = Vec::new();
             match area.read(block, blocks).await {
                 Ok(bytes) => {
                     let pages = (0..).zip(bytes.chunks(BLOCK_BYTES));
-                    damaged.extend(pages.filter(|(at, page)| !is_right(*at, page)).map(|(at, _)| at));
+                    found.extend(pages.filter(|(at, page)| !is_right(*at, page)).map(|(at, _)| at));
                 }
                 Err(_) => {
                     for at in 0..blocks {
                         let is_damaged = area.read(block + at, 1).await.map_or(true, |page| !is_right(at, &page));
-                        damaged.extend(is_damaged.then_some(at));
+                        found.extend(is_damaged.then_some(at));
                     }
                 }
             }
+            found.iter().for_each(|_| self.note_damage(number));
+            damaged.extend(found);
         }
         damaged.into_iter().collect()
     }
@@ -378,6 +447,7 @@ impl Mirror {
             let blocks = (bytes.len() / BLOCK_BYTES) as u64;
             self.0.mended_blocks.set(self.0.mended_blocks.get() + blocks);
             if area.write(block, bytes).await.is_err() {
+                self.0.damage.borrow_mut().entry(*number).or_default().unrepaired += blocks;
                 self.lose(*number);
             }
         }
@@ -587,7 +657,7 @@ impl Mirror {
 
     /// Rewrites those labels (blocks with the superblock) of current copies that do not hold the newest superblock,
     /// unless the area is read-only. Returns how many labels are unreadable, damaged, or older than a power cut
-    /// explains. A copy has two labels, which count separately.
+    /// explains. A copy has two labels, which count separately. Counts the damage of each copy ([`Mirror::damage`]).
     pub async fn mend_labels(&self) -> u64 {
         let mut found = Vec::new();
         for (number, area) in self.current() {
@@ -606,7 +676,10 @@ impl Mirror {
             let writes = label.as_ref().map(|label| label.writes);
             let may_be_behind = block == 0 || !is_second_everywhere;
             let is_right = writes.is_some_and(|writes| writes == newest || (may_be_behind && writes + 1 == newest));
-            damaged += u64::from(!is_right);
+            if !is_right {
+                damaged += 1;
+                self.note_damage(number);
+            }
             // A superblock of an older format is rewritten with the next generation.
             if writes != Some(newest) {
                 self.give(block, &[(number, None)], &self.label(number)).await;

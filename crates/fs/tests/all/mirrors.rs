@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use imbrex_fs::core::{MountOptions, Mounted};
 use imbrex_fs::device::model::{Contents, Model};
-use imbrex_fs::device::{Backend, Device, Geometry, Kind, Operation as Asked, Outcome};
+use imbrex_fs::device::{Backend, Device, DeviceFault, Geometry, Kind, Operation as Asked, Outcome};
 use imbrex_fs::format::superblock::{FORMAT, Superblock};
 use imbrex_fs::journal::mirror::State;
 use imbrex_fs::verify::cuts::{compare_all, fresh, judge};
@@ -247,6 +247,78 @@ impl Backend for SlowToWrite {
     fn head_position(&self) -> u64 {
         self.inner.head_position()
     }
+}
+
+/// A device that refuses writes to one block.
+struct RefusesOne {
+    inner: Model,
+    block: u64,
+    refused: Vec<(u64, Outcome)>,
+}
+
+impl Backend for RefusesOne {
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn submit(&mut self, now_ns: u64, number: u64, operation: Asked) {
+        match operation {
+            Asked::Write { block, ref bytes } if (block..block + bytes.len() as u64 / 4096).contains(&self.block) => {
+                self.refused.push((number, Err(DeviceFault::new("this block cannot be written"))));
+            }
+            operation => self.inner.submit(now_ns, number, operation),
+        }
+    }
+
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+        if self.refused.is_empty() { self.inner.next_event_ns(now_ns) } else { Some(now_ns) }
+    }
+
+    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        answers.append(&mut self.refused);
+        self.inner.answers(now_ns, answers);
+    }
+
+    fn head_position(&self) -> u64 {
+        self.inner.head_position()
+    }
+}
+
+/// Goal: a scrub does not count damaged metadata as repaired whose rewriting failed. Method: a page of checksums is
+/// altered on a copy that refuses to write this block, or another one that no checkpoint writes.
+#[test]
+fn damaged_metadata_that_cannot_be_rewritten_are_not_whole() {
+    with_array(|executor, rig, naive| async move {
+        let superblock = rig.contents()[SECOND].block(0).and_then(|block| Superblock::decode(block).ok()).unwrap();
+        let (first, count) = superblock.layout.checksums;
+        let used = rig.contents()[SECOND].used_blocks();
+        let page = used.into_iter().find(|block| (first..first + count).contains(block)).expect("there are files");
+        for refused in [page, u64::MAX] {
+            let rig = Rig::with(rig.contents());
+            let mut devices = rig.devices(&executor, &[SECOND]);
+            let second = RefusesOne { inner: rig.models()[SECOND].clone(), block: refused, refused: Vec::new() };
+            devices.push(Device::new(&executor, "second copy", Box::new(second)));
+            let (fs, _) = Fs::mount(&executor, &devices, &MountOptions::default()).await.unwrap();
+            rig.models()[SECOND].alter(|contents| contents.corrupt(page, |bytes| bytes[17] ^= 1));
+            let is_refused = refused == page;
+            let seen = fs.scrub_array(false, |_, _| true).await.unwrap();
+            assert_eq!((seen.metadata_blocks, seen.is_whole()), (1, false));
+            assert_eq!((seen.metadata_copies[1].damaged, seen.metadata_copies[1].repaired), (1, 0));
+            let found = fs.scrub_array(true, |_, _| true).await.unwrap();
+            let [one, two] = &found.metadata_copies[..] else { panic!("there are two copies: {found:?}") };
+            assert_eq!((one.slot, one.state, one.damaged), (0, State::Current, 0));
+            let state = if is_refused { State::Lost } else { State::Current };
+            assert_eq!((&*two.device, two.slot, two.state), ("second copy", 1, state));
+            assert_eq!((two.damaged, two.repaired), (1, u64::from(!is_refused)));
+            assert_eq!((found.metadata_blocks, found.is_whole()), (1, !is_refused));
+            // The copy that is lost is not read again, and is not forgotten.
+            let again = fs.scrub_array(true, |_, _| true).await.unwrap();
+            assert_eq!((again.metadata_blocks, again.is_whole()), (0, !is_refused));
+            assert_eq!(again.metadata_copies[1].state, state);
+            compare_all(&fs, &naive).await.unwrap();
+            fs.unmount().await.unwrap();
+        }
+    });
 }
 
 /// Scrubbing only reads, and so ends long before the checkpoint in progress.

@@ -29,7 +29,7 @@ const SOURCES: [(&str, &[&str]); 46] = [
     ("fs/src/core/mount/members.rs", &[]),
     ("fs/src/core/mount/mod.rs", &[]),
     ("fs/src/core/repair/scrub.rs", &[]),
-    ("fs/src/core/mount/make.rs", &["refuse_used"]),
+    ("fs/src/core/mount/make.rs", &["refuse_used", "wipe_rest"]),
     ("fs/src/core/hot/mod.rs", &["claim_copies"]),
     ("fs/src/core/repair/replace.rs", &["array"]),
     ("fs/src/salvage/mod.rs", &[]),

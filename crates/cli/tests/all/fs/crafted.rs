@@ -426,3 +426,83 @@ fn places_that_are_not_on_the_drive_are_passed_over_by_salvage() {
         assert!(code != Some(0) || contents == Some(vec![7; 3 * BLOCK]), "{value} at {at}: {code:?}");
     }
 }
+
+/// Goal: a superblock of a newer format is no damage: each command says that a newer program is needed, and mkfs erases
+/// nothing. Method: the format in the superblocks of a store is raised; their checksums are right.
+#[test]
+fn a_newer_format_is_no_damage() {
+    let raise = |store: &Store, blocks: &[u64]| {
+        for (device, at) in
+            [&store.data, &store.metadata].into_iter().flat_map(|it| blocks.iter().map(move |at| (it, *at)))
+        {
+            let mut block = read(device, at, 1);
+            block[8..12].copy_from_slice(&12u32.to_le_bytes());
+            put_seal(&mut block);
+            write(device, at, &block);
+        }
+    };
+    for blocks in [&[0, 1][..], &[1]] {
+        let store = Store::with_a_file();
+        raise(&store, blocks);
+        let before = [&store.data, &store.metadata].map(|path| std::fs::read(path).expect("it is there"));
+        let (data, metadata) = (word(&store.data), word(&store.metadata));
+        let (folder, mount) = (store.folder.path().join("to"), store.folder.path().join("mnt"));
+        std::fs::create_dir(&mount).expect("a directory");
+        let commands = [
+            vec!["check", data, metadata],
+            vec!["check", metadata],
+            vec!["check", data, metadata, "--json"],
+            vec!["mount", data, metadata, word(&mount)],
+            vec!["mount", data, metadata, word(&mount), "-o", "ro"],
+            vec!["dump", data, metadata],
+            vec!["stat", data, metadata],
+            vec!["scrub", data, metadata, "--repair"],
+            vec!["upgrade", data, metadata],
+            vec!["salvage", data, "--to", word(&folder)],
+        ];
+        for command in commands {
+            let (code, said) = super::common::failure(&[&["fs"], &command[..]].concat());
+            assert_eq!(code, Some(1), "{command:?}: {said}");
+            let expected = "has format 12; this program reads formats 2 to 9: use a newer imbrex";
+            assert!(said.contains(expected), "{command:?}: {said}");
+        }
+        let (code, said) = super::common::failure(&["fs", "mkfs", "--store", "log", data, "--meta", metadata]);
+        assert!(code == Some(1) && said.contains("a file system of imbrex fs"), "{said}");
+        for (path, before) in [&store.data, &store.metadata].into_iter().zip(before) {
+            assert!(std::fs::read(path).expect("it is there") == before, "{}: nothing is written", path.display());
+        }
+    }
+    // A damaged superblock is damage, whichever format it names.
+    let store = Store::with_a_file();
+    raise(&store, &[0, 1]);
+    for at in [0, 1] {
+        let mut block = read(&store.metadata, at, 1);
+        block[100] ^= 1;
+        write(&store.metadata, at, &block);
+    }
+    let output = super::common::imbrex(&["fs", "check", word(&store.metadata)]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.code() == Some(3) && said.contains("its superblock is damaged"), "{said}");
+}
+
+/// Goal: mkfs erases former contents that no block of 4 KiB reaches. Method: the header of a backup GPT lies in the last
+/// 512 bytes of devices whose sizes are no multiples of 4 KiB.
+#[test]
+fn a_backup_partition_table_behind_the_last_block_is_erased() {
+    let store = Store::new();
+    let paths = [&store.data, &store.metadata];
+    for path in paths {
+        let file = File::options().write(true).open(path).expect("it is there");
+        let bytes = file.metadata().expect("it has a length").len() + 1536;
+        file.set_len(bytes).expect("it grows");
+        file.write_all_at(b"EFI PART", bytes - 512).expect("it is written");
+    }
+    let (data, metadata) = (word(&store.data), word(&store.metadata));
+    text(&["fs", "mkfs", "--store", "log", "--force", "--yes", data, "--meta", metadata]);
+    for path in paths {
+        let bytes = std::fs::read(path).expect("it is there");
+        assert_eq!(bytes.len() % BLOCK, 1536, "the length is kept");
+        assert!(bytes[bytes.len() - 1536..].iter().all(|byte| *byte == 0), "{}: erased", path.display());
+    }
+    text(&["fs", "check", data, metadata]);
+}

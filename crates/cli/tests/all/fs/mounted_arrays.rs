@@ -235,6 +235,93 @@ fn a_drive_that_fails_in_mid_write_is_replaced_by_a_spare_and_no_application_hea
     bench.umount();
 }
 
+/// Goal: the outcome of a scrub reaches the command that ordered it in full, however long it is, and the status of the
+/// file system stays short. Method: two of three data blocks in each row of an array are altered, so that thousands of
+/// ranges of a file are lost; their list is longer than an extended attribute can be.
+#[test]
+fn thousands_of_lost_ranges_are_named_and_the_status_still_fits() {
+    if !has_fuse() {
+        return;
+    }
+    const MARK: &[u8] = b"a block of the file ";
+    let number_of = |block: &[u8]| {
+        let number = block.strip_prefix(MARK)?.first_chunk::<8>()?;
+        Some(u64::from_le_bytes(*number))
+    };
+    let bench = Bench::new();
+    bench.mkfs(&[]);
+    bench.mount(&[]);
+    let directory = word(&bench.directory);
+    let block = |number: u64| {
+        let mut block = [MARK, &number.to_le_bytes()].concat();
+        block.resize(4096, number as u8);
+        block
+    };
+    std::fs::write(bench.directory.join("file"), (0..9000).flat_map(block).collect::<Vec<u8>>()).unwrap();
+    text(&["fs", "sync", directory]);
+    for drive in &bench.drives {
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(drive).unwrap();
+        let mut held = vec![0; 1 << 20];
+        for at in (0..256 << 20).step_by(held.len()) {
+            file.read_exact_at(&mut held, at).unwrap();
+            for (place, there) in held.chunks(4096).enumerate() {
+                if number_of(there).is_some_and(|number| number % 3 != 0) {
+                    file.write_all_at(&[0xee; 4096], at + place as u64 * 4096).unwrap();
+                }
+            }
+        }
+    }
+    for _ in 0..2 {
+        let scrubbed = imbrex(&["fs", "scrub", directory, "--repair", "--json"]);
+        let said = String::from_utf8_lossy(&scrubbed.stderr).into_owned();
+        assert_eq!(scrubbed.status.code(), Some(3), "{said}");
+        assert!(scrubbed.stdout.len() > 128 << 10, "the list is too short for this test: {}", scrubbed.stdout.len());
+        let found: Value = serde_json::from_slice(&scrubbed.stdout).unwrap();
+        let lost = found["lost"].as_array().unwrap();
+        let bytes: u64 = lost.iter().map(|range| range["bytes"].as_u64().unwrap()).sum();
+        assert!(lost.len() > 2000 && bytes > 5000 * 4096, "{} ranges of {bytes} bytes", lost.len());
+        assert!(lost.iter().all(|range| range["path"] == "/file"));
+        let status = bench.stat();
+        assert_eq!(status["task"]["summary"]["lost"], lost.len(), "{status}");
+        assert!(status.to_string().len() < 16 << 10 && status["shortened"].is_null(), "{status}");
+    }
+    assert!(text(&["fs", "stat", directory]).contains("last scrub"));
+    bench.umount();
+}
+
+/// Goal: a scrub says that a copy of the metadata is lost, and does not call the file system whole. Method: one copy is
+/// on a disk that becomes full.
+#[test]
+fn a_scrub_names_a_copy_of_the_metadata_that_is_lost() {
+    if !has_fuse() || !rustix::process::getuid().is_root() {
+        eprintln!("SKIPPED: only root can make a file system of little room");
+        return;
+    }
+    let mut bench = Bench::new();
+    let little = bench.folder.path().join("little");
+    std::fs::create_dir(&little).unwrap();
+    shell(&little, "mount -t tmpfs -o size=8m none .");
+    bench.metas[1] = little.join("meta1");
+    bench.mkfs(&[]);
+    let lost = bench.metas[1].clone();
+    bench.mount(&[&lost]);
+    let directory = bench.directory.as_path();
+    shell(&little, "dd if=/dev/zero of=filler bs=4k status=none || true");
+    let writer = Writer::start(directory, 0);
+    bench.until("the copy is lost", |status| status["metadata_copies"][1]["state"] == "lost");
+    let end = writer.end();
+    let scrubbed = imbrex(&["fs", "scrub", word(directory), "--repair"]);
+    let said = String::from_utf8_lossy(&scrubbed.stdout).into_owned();
+    assert_eq!(scrubbed.status.code(), Some(3), "{said}");
+    assert!(said.contains("meta1: its copy of the metadata is lost and was not read"), "{said}");
+    let copy = bench.new_file("copy");
+    json(&["fs", "replace", word(directory), "--copy", "1", "--with", word(&copy), "--json"]);
+    json(&["fs", "scrub", word(directory), "--repair", "--json"]);
+    compare(directory, 0..end);
+    bench.umount();
+    shell(bench.folder.path(), "umount little");
+}
+
 #[test]
 fn mistakes_with_a_mounted_array_are_answered() {
     if !has_fuse() {

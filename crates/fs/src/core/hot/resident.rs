@@ -339,7 +339,10 @@ impl HotTier<'_> {
                 };
                 match found {
                     Some(_) => looked.damaged += 1,
-                    None => looked.lost.push((inode, u64::from(piece.at) + next + block)),
+                    None => {
+                        looked.lost.push((inode, u64::from(piece.at) + next + block));
+                        core.metadata.note_loss();
+                    }
                 }
             }
             next += count;

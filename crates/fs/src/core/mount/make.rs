@@ -1,6 +1,6 @@
 //! Making a file system: the layout of its metadata, and the first blocks of its devices.
 
-use imbrex_safety::contents;
+use imbrex_safety::{Contents, contents};
 use imbrex_units::quantity::Rounding;
 use uuid::Uuid;
 
@@ -401,7 +401,7 @@ async fn close_first_zone(drive: &Device) -> Result<(), FsError> {
 pub(crate) async fn refuse_used(device: &Device) -> Result<(), FsError> {
     // An unreadable block holds no superblock. On a new caveat disk every block is unreadable.
     let Ok(block) = device.read(0, 1).await else { return Ok(()) };
-    if Superblock::decode(&block).is_ok() {
+    if Superblock::decode(&block).is_ok() || Superblock::unknown_format(&block).is_some() {
         let reason = "holds a file system already; --force overwrites it";
         return Err(FsError::format(device.name(), reason));
     }
@@ -411,8 +411,9 @@ pub(crate) async fn refuse_used(device: &Device) -> Result<(), FsError> {
 /// Erases a device that a file system is about to use. Resets its sequential zones, and overwrites the signatures that
 /// the last [survey](Device::survey) found, so that no program recognizes the former contents.
 pub(crate) async fn erase(device: &Device) -> Result<(), FsError> {
-    empty_zones(device).await?;
     let contents = device.former_contents();
+    wipe_rest(device, &contents)?;
+    empty_zones(device).await?;
     for block in contents::blocks_to_wipe(&contents) {
         if !is_written_in_place(&device.geometry(), block) {
             continue;
@@ -423,6 +424,20 @@ pub(crate) async fn erase(device: &Device) -> Result<(), FsError> {
         device.write(block, bytes).await?;
     }
     Ok(())
+}
+
+/// Overwrites the signatures behind the last whole block of the device. Those of a zoned drive are in sequential zones,
+/// which are reset.
+fn wipe_rest(device: &Device, contents: &[Contents]) -> Result<(), FsError> {
+    let Geometry { blocks, kind } = device.geometry();
+    let end = blocks * BLOCK_BYTES as u64;
+    let is_behind = |one: &&Contents| one.place.1 > 0 && one.place.0 + one.place.1 > end;
+    let behind: Vec<Contents> = contents.iter().filter(is_behind).cloned().collect();
+    let (Some(first), false) = (behind.first(), matches!(kind, Kind::Zoned { .. })) else { return Ok(()) };
+    device.wipe_rest(&behind).map_err(|error| {
+        let reason = format!("holds {first} behind its last whole block of 4 KiB, which cannot be erased: {error}");
+        FsError::format(device.name(), reason)
+    })
 }
 
 /// Returns whether `block` can be overwritten in place. False behind the last whole block of the device, which no file

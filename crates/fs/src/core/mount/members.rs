@@ -30,6 +30,11 @@ pub async fn look(device: &Device) -> Result<Superblock, FsError> {
     let mut found: Option<Superblock> = None;
     for block in 0..LABELS {
         match device.read(block, 1).await {
+            // The other superblock may be an older one that this program knows, left by an upgrade that was cut off.
+            Ok(bytes) if Superblock::unknown_format(&bytes).is_some() => {
+                let reason = Superblock::decode(&bytes).err().unwrap_or_default();
+                return Err(FsError::format(device.name(), reason));
+            }
             Ok(bytes) => match Superblock::decode(&bytes) {
                 Ok(superblock) => {
                     let later = |other: &Superblock| age(other) < age(&superblock);
@@ -45,6 +50,17 @@ pub async fn look(device: &Device) -> Result<Superblock, FsError> {
         }
     }
     found.ok_or_else(|| FsError::format(device.name(), why))
+}
+
+/// Returns whether a superblock of the device is intact and of a format that this program does not know. That is no
+/// damage: another version of the program made the file system.
+pub async fn has_unknown_format(device: &Device) -> bool {
+    for block in 0..LABELS {
+        if device.read(block, 1).await.is_ok_and(|bytes| Superblock::unknown_format(&bytes).is_some()) {
+            return true;
+        }
+    }
+    false
 }
 
 /// A device, and the superblock that was read from it.
@@ -79,13 +95,15 @@ impl Members {
     ///
     /// # Errors
     /// [`FsError::Format`] if the devices belong to several file systems, two have the same UUID, one differs from its
-    /// superblock, or no copy of the metadata is usable. A device that cannot be identified is also an error, unless
-    /// another can hold its contents.
+    /// superblock, or no copy of the metadata is usable. A superblock of an unknown format is an error. A device that
+    /// cannot be identified is also an error, unless another can hold its contents.
     pub(in crate::core) async fn of(devices: &[Device]) -> Result<Members, FsError> {
         let (mut found, mut unknown): (Vec<Found>, Vec<FsError>) = (Vec::new(), Vec::new());
         for device in devices {
             match look(device).await {
                 Ok(superblock) => found.push(Found { device: device.clone(), superblock }),
+                // Without this device the mount would write a state that the device does not know, in an older format.
+                Err(error) if has_unknown_format(device).await => return Err(error),
                 Err(error) => unknown.push(error),
             }
         }

@@ -93,12 +93,13 @@ impl Repair<'_> {
     }
 
     /// Like [`Fs::scrub_copies`]. Adds blocks of files stored only in the hot zone that are intact on no copy to
-    /// `lost`.
+    /// `lost`. [`Mirror::damage`](crate::journal::mirror::Mirror::damage) returns the damage of each copy afterwards.
     pub(super) async fn scrub_metadata(self, repairs: bool, lost: &mut Vec<(Inode, u64)>) -> Result<u64, FsError> {
         let core = &self.0;
         if repairs {
             self.0.begin_task().await?;
         }
+        core.metadata.count_damage_anew();
         let of_labels = core.metadata.mend_labels().await;
         let alone = self.0.hot_tier().scrub_alone(repairs).await?;
         lost.extend(alone.lost);

@@ -23,6 +23,7 @@ use crate::core::{CoreParts, Fs};
 use crate::error::FsError;
 use crate::executor::Cause;
 use crate::format::change::{Extent, Inode};
+use crate::journal::mirror::{CopyDamage, State};
 use crate::store::Reservation;
 
 /// Number of attempts to copy a piece elsewhere when devices fail.
@@ -34,6 +35,9 @@ pub struct Scrubbed {
     /// Number of metadata blocks of 4 KiB, contents of the hot zone included, that were damaged on some copy of the
     /// metadata when the scrub read them. Repaired ones count, too.
     pub metadata_blocks: u64,
+    /// Damage of each copy of the metadata, and whether the copy is lost. A block that is damaged on two copies counts
+    /// for both. Parts of the hot zone on drives of the array are not among them.
+    pub metadata_copies: Vec<CopyDamage>,
     /// Whether the scrub was asked to repair damage.
     pub is_repaired: bool,
     /// Number of rows of stripe groups that the scrub read: those with blocks of files. A row has one block of 4 KiB on
@@ -62,6 +66,17 @@ enum Verdict {
     Right,
     Wrong,
     Incomplete,
+}
+
+impl Scrubbed {
+    /// Returns whether the scrub left no damage: no block of a file is lost, all damage that was found is repaired, and
+    /// no copy of the metadata is lost.
+    pub fn is_whole(&self) -> bool {
+        let are_rows_whole = self.lost.is_empty() && self.wrong_rows + self.incomplete_rows == self.repaired_rows;
+        let are_copies_whole =
+            self.metadata_copies.iter().all(|copy| copy.state != State::Lost && copy.repaired == copy.damaged);
+        are_rows_whole && are_copies_whole && (self.metadata_blocks == 0 || self.is_repaired)
+    }
 }
 
 impl Fs {
@@ -107,6 +122,7 @@ impl Repair<'_> {
         if repairs {
             self.0.committer().commit_all().await?;
         }
+        scrubbed.metadata_copies = self.0.metadata.damage(repairs);
         // A block that was moved and is still damaged was found again in its new place.
         for named in [&mut scrubbed.lost, &mut scrubbed.held_by_copies] {
             let mut once = BTreeSet::new();
