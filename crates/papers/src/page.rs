@@ -121,7 +121,8 @@ The traces of the papers are not public, so [stand-ins](workloads.md) replace th
 arrivals from each of four sources. It holds only if it holds with all four; if it holds with some of them, the verdict is *hangs on \
 arrival*. The verdict *baseline not met* means that our conventional drive differs from that of the paper with all four. Text in brackets \
 under *theirs* is our reading of the paper's words or plots as numbers. \
-[Findings](findings.md) explains the claims that do not hold.\n\n\
+[Findings](findings.md) explains the claims that do not hold. The [ledger](reproduction/ledger.md) lists every testable sentence of the \
+papers, with the claim that judges it or the reason why none does.\n\n\
 The runs of the stand-ins alone, the synthetic workloads in place of the papers' traces, take more than an hour on two cores. If the \
 environment variable `IMBREX_KEPT_RUNS` names a folder, `imbrex reproduce` keeps the results of these runs there and does not repeat the \
 runs.\n\n\
