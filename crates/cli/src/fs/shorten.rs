@@ -72,13 +72,13 @@ mod tests {
     fn the_largest_status_fits_into_an_extended_attribute() {
         let worst = "\u{1}".repeat(4096);
         let list: Vec<Value> =
-            (0..1000).map(|_| json!({ "device": worst, "placement": worst, "used": u64::MAX })).collect();
+            (0..40).map(|_| json!({ "device": worst, "placement": worst, "used": u64::MAX })).collect();
         let status: serde_json::Map<String, Value> = (0..300)
             .map(|number| match number {
                 0..200 => json!(u64::MAX),
                 200..250 => json!(worst),
                 250..275 => json!(list),
-                _ => json!(vec![worst.clone(); 1000]),
+                _ => json!(vec!["\u{1}".repeat(9); 3000]),
             })
             .enumerate()
             .map(|(number, value)| (format!("a_long_name_of_a_field_{number}"), value))

@@ -355,7 +355,7 @@ mod tests {
         let again = Superblock { format: 3, ..mirrored() };
         assert_eq!(Superblock::decode(&again.encode()), Ok(mirrored()), "a superblock is written in the newest format");
         assert!(read(&example(), 1).is_err_and(|why| why.contains("format 1") && why.contains("make it anew")));
-        assert!(read(&example(), 10).is_err_and(|why| why.contains("format 10") && why.contains("use a newer one")));
+        assert!(read(&example(), 10).is_err_and(|why| why.contains("format 10") && why.contains("use a newer imbrex")));
         assert_eq!(read(&witnessed(), 8), Ok(Superblock { format: 8, ..mirrored() }), "it knows no witness");
     }
 
