@@ -147,9 +147,9 @@ def test_ctrl_c_keeps_the_rows_that_were_made(tmp_path):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     said, complained = process.communicate(timeout=60)
-    is_stopped, run, kept, length, points = said.split()[1:]
+    is_stopped, run, kept, length, of_grid = said.split()[1:]
     assert is_stopped == "True" and 0 < int(run) == int(kept) < 400, (said, complained)
-    assert (length, points) == (kept, "400"), "the length is that of the table"
+    assert (length, of_grid) == (kept, "400"), "the length is that of the table"
     assert not [path for path in points.iterdir() if not path.name.endswith(".parquet")], "nothing half done is left"
 
 
