@@ -51,7 +51,7 @@ const OF_CACHE: [ParameterInfo; 3] = [
     ParameterInfo {
         key: "cache_position",
         kind: ParameterKind::Choice(&["od", "id", "spread"]),
-        default: "id",
+        default: "spread",
         help: "od: in one piece at the outer diameter; id: near the inner one, so that no other address moves; spread: in sixteen pieces",
     },
     ParameterInfo {
