@@ -31,7 +31,9 @@ fn ledger() -> Vec<Line> {
     let text = std::fs::read_to_string(docs().join("reproduction/ledger.md")).expect("the ledger can be read");
     let parts = |cell: &str| cell.split("<br>").map(|part| part.trim().to_string()).collect::<Vec<_>>();
     let mut lines = Vec::new();
-    for (number, row) in text.lines().enumerate().filter(|(_, row)| row.starts_with('|')) {
+    // The table before the first heading of a paper has counts.
+    let rows = text.lines().enumerate().skip_while(|(_, row)| !row.starts_with("## "));
+    for (number, row) in rows.filter(|(_, row)| row.starts_with('|')) {
         let row = cells(row);
         if row[0] == "section" || row[0].starts_with("---") {
             continue;
@@ -78,7 +80,8 @@ fn every_line_is_judged_or_says_why_not() {
             let [reason] = &judged_by[..] else { panic!("line {number}: one reason") };
             let is_reason = |word: &str| reason.strip_prefix(word).is_some_and(|rest| rest.trim().len() > 4);
             if let Some(place) = reason.strip_prefix("definition: ") {
-                let path = docs().join("..").join(place);
+                // A remark may follow the path.
+                let path = docs().join("..").join(place.split([' ', ',', ';']).next().unwrap_or_default());
                 assert!(path.exists(), "line {number}: there is no {place}");
                 continue;
             }

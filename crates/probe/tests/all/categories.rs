@@ -114,11 +114,10 @@ fn drives_without_overlap_are_conventional() {
 /// answers like a shingled one with the same layer, of which nothing is known for sure.
 #[test]
 fn one_log_on_a_conventional_drive_is_not_surely_shingled() {
-    for drive in ["cmr-7200+log-structured:geometry.tracks=30000"] {
-        let found = verdict(drive, &["cleaning", "band-size"]);
-        let kind = found.property("type").expect("the type was looked for");
-        assert!(kind.confidence < Confidence::High, "{drive}: {kind:#?}");
-    }
+    let drive = "cmr-7200+log-structured:geometry.tracks=30000";
+    let found = verdict(drive, &["cleaning", "band-size"]);
+    let kind = found.property("type").expect("the type was looked for");
+    assert!(kind.confidence < Confidence::High, "{drive}: {kind:#?}");
 }
 
 /// Hajkazemi 2019 §2.1: writes to bottom tracks rewrite their neighbours; §2.2 to §2.4 and §5: layers that move hot
