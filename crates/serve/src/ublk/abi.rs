@@ -207,10 +207,10 @@ pub mod command {
     /// Command to the control device that returns the features of the driver, as bits of [`feature`] in 8 bytes.
     pub const GET_FEATURES: u32 = read(0x13, size_of::<ControlCommand>());
     /// Command to a character device that asks for the first request of a tag. It completes when a request arrives, or
-    /// with the result [`ABORTED`](super::ABORTED) when the device is removed.
+    /// with the result [`ABORTED`] when the device is removed.
     pub const FETCH: u32 = read_write(0x20, size_of::<QueueCommand>());
     /// Command to a character device that returns the result of a tag's request and asks for the tag's next one. It
-    /// completes when the next request arrives, or with the result [`ABORTED`](super::ABORTED) when the device is removed.
+    /// completes when the next request arrives, or with the result [`ABORTED`] when the device is removed.
     pub const COMMIT_AND_FETCH: u32 = read_write(0x21, size_of::<QueueCommand>());
 }
 
