@@ -1,12 +1,40 @@
 //! Prints documents as JSON: indented, except that a list within a list, such as a point or a row, stands on one line.
+//!
+//! JSON is UTF-8, and a path need not be. So no path enters a document but through [`path`], [`paths`] or [`exact`].
 
 use std::io;
+use std::path::Path;
 
+use imbrex::Failure;
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 /// Nesting depth of lists beyond which a list stands on one line.
 const LISTS_MAX: usize = 1;
+
+/// Returns a path for a document. Bytes that are not UTF-8 become the replacement character.
+pub(crate) fn path(path: impl AsRef<Path>) -> Value {
+    path.as_ref().to_string_lossy().into()
+}
+
+/// Returns a list of paths for a document, each as [`path`] returns it.
+pub(crate) fn paths(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Value {
+    paths.into_iter().map(path).collect()
+}
+
+/// Returns a path for a message to another process, which opens it.
+///
+/// # Errors
+///
+/// The path is not UTF-8.
+pub(crate) fn exact(path: &Path) -> Result<Value, Failure> {
+    let unfit = || {
+        Failure::failed(format!("{}: the name is not UTF-8, and cannot be sent to the serving process", path.display()))
+            .or_try("a symbolic link to it with a name in UTF-8")
+    };
+    path.to_str().map(Value::from).ok_or_else(unfit)
+}
 
 /// Returns `document` as JSON text.
 pub(crate) fn text(document: &impl Serialize) -> serde_json::Result<String> {
@@ -83,8 +111,20 @@ impl Formatter for Layout {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
     use imbrex_probe::{Confidence, Series, Value, Verdict};
+
+    #[test]
+    fn a_path_that_is_not_utf_8_is_shown_and_not_sent() {
+        let (odd, plain) = (Path::new(OsStr::from_bytes(b"/a/b\xff")), Path::new("/a/bé"));
+        assert_eq!(path(odd), serde_json::json!("/a/b\u{fffd}"));
+        assert_eq!(paths([odd, plain]), serde_json::json!(["/a/b\u{fffd}", "/a/bé"]));
+        assert_eq!(exact(plain).ok(), Some(serde_json::json!("/a/bé")));
+        assert!(exact(odd).is_err_and(|failure| failure.message.contains("not UTF-8")));
+    }
 
     #[test]
     fn points_stand_on_one_line_and_nothing_is_lost() {

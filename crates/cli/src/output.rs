@@ -16,6 +16,13 @@ use crate::error::ExitCode;
 /// First error of standard output.
 static ERROR: OnceLock<std::io::Error> = OnceLock::new();
 
+/// Returns the command line of this process, with the program as `imbrex`, without its path. Bytes that are not UTF-8
+/// become the replacement character.
+pub(crate) fn command_line() -> Vec<String> {
+    let given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("imbrex".to_string()).chain(given).collect()
+}
+
 /// Prints `text` and a line feed. The text may have several lines.
 pub(crate) fn line(text: &str) {
     part(&format!("{text}\n"));

@@ -11,7 +11,8 @@ use crate::output;
 pub(crate) fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     let asked = asked(args)?;
-    let mut simulation = Simulation::new().baseline(asked.baseline).options(asked.simulation).command(command_line());
+    let mut simulation =
+        Simulation::new().baseline(asked.baseline).options(asked.simulation).command(output::command_line());
     for text in &args.drives {
         simulation = simulation.drive(text)?;
     }
@@ -50,11 +51,6 @@ fn asked(args: &SimulateArgs) -> Result<SimulateOptions, Failure> {
         jobs: args.jobs,
     };
     Ok(SimulateOptions { workload: args.workload.options()?, baseline, simulation })
-}
-
-/// Returns the command line of this process, with the program as `imbrex`, without its path.
-pub(crate) fn command_line() -> Vec<String> {
-    std::iter::once("imbrex".to_string()).chain(std::env::args().skip(1)).collect()
 }
 
 fn print(args: &SimulateArgs, simulated: &Simulated) -> Result<(), Failure> {

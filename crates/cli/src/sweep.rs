@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::args::SweepArgs;
 use crate::error::ExitCode;
-use crate::{interrupt, message, output};
+use crate::{interrupt, json, message, output};
 
 /// Largest number of points with lost data that messages name one by one.
 const NAMED_MAX: usize = 20;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
         let document = json!({
             "schema": "imbrex.sweep/1", "points": swept.points, "found": swept.found, "run": swept.run,
             "failed": swept.failed, "damaged": swept.damaged, "interrupted": swept.is_stopped,
-            "dataset": folder.join("points"), "table": table, "page": written,
+            "dataset": json::path(folder.join("points")), "table": json::path(&table), "page": json::path(&written),
         });
         progress.drain_messages().into_iter().for_each(message::keep);
         output::json(&document)?;

@@ -364,7 +364,7 @@ pub fn figures(observed: &Observed) -> Value {
         })
     });
     if let Some(file) = front.host_file() {
-        figures["image"] = json!(file.path());
+        figures["image"] = file.path().to_string_lossy().into();
         figures["placement"] = json!(file.placement().name());
         figures["is_disk_full"] = json!(file.is_disk_full());
     }

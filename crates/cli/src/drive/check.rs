@@ -12,6 +12,7 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use crate::error::ExitCode;
+use crate::json;
 use crate::output;
 use imbrex::Failure;
 use imbrex::Progress;
@@ -29,7 +30,7 @@ pub(super) fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode
     if as_json {
         let document = json!({
             "schema": "imbrex.drive-check/1",
-            "image": image,
+            "image": json::path(image),
             "is_whole": findings.is_empty(),
             "findings": listed(findings),
             "lost": runs(&checked.lost),
@@ -61,7 +62,7 @@ fn repair(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
     if as_json {
         let document = json!({
             "schema": "imbrex.drive-repair/1",
-            "image": image,
+            "image": json::path(image),
             "findings": listed(&repaired.findings),
             "lost": runs(&repaired.lost),
             "is_emptied": repaired.is_emptied,

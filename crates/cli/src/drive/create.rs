@@ -8,6 +8,7 @@ use imbrex_device::drive::{Making, create_file_of, header_of};
 use serde_json::json;
 
 use crate::error::ExitCode;
+use crate::json;
 use crate::output;
 use imbrex::Failure;
 use imbrex::drives;
@@ -39,7 +40,7 @@ pub(super) fn run(image: &Path, words: &str, as_json: bool) -> Result<ExitCode, 
     if as_json {
         let document = json!({
             "schema": "imbrex.drive-create/1",
-            "image": image,
+            "image": json::path(image),
             "uuid": header.uuid,
             "drive": header.label,
             "layer": header.layer,

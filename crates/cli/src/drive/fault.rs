@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::args::{FaultWords, ZoneState};
 use crate::error::ExitCode;
+use crate::json;
 use crate::output;
 use imbrex::Failure;
 use imbrex_units::names::suggestion;
@@ -146,7 +147,7 @@ fn told(image: &Path, (drive, store): &Opened<FileMedium>, as_json: bool) -> Res
             zones.map(|(zone, condition)| json!({ "zone": zone, "condition": condition.name() })).collect();
         let document = json!({
             "schema": "imbrex.drive-fault/1",
-            "image": image,
+            "image": json::path(image),
             "unreadable": unreadable,
             "slow": slow,
             "zones": zones,

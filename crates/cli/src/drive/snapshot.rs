@@ -14,7 +14,7 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use crate::error::ExitCode;
-use crate::{interrupt, output};
+use crate::{interrupt, json, output};
 use imbrex::Failure;
 use imbrex::Progress;
 use imbrex::human;
@@ -118,7 +118,8 @@ fn of_file(image: &Path, copy: &Path, bar: &Bar) -> Result<Value, SnapshotError>
 }
 
 fn document(image: &Path, copy: &Path, taken: &Value) -> Value {
-    let mut document = json!({ "schema": "imbrex.drive-snapshot/1", "image": image, "copy": copy });
+    let mut document =
+        json!({ "schema": "imbrex.drive-snapshot/1", "image": json::path(image), "copy": json::path(copy) });
     for key in ["method", "copied_bytes", "pause_ns", "uuid", "snapshot_uuid"] {
         document[key] = taken[key].clone();
     }
@@ -147,7 +148,8 @@ fn of_server(image: &Path, copy: &Path, control: &Path, bar: &Bar) -> Result<Val
         std::path::absolute(path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
     };
     let to = absolute(copy)?;
-    let mut request = json!({ "verb": "snapshot", "to": to, "image": absolute(image)? });
+    let (to_text, from_text) = (json::exact(&to)?, json::exact(&absolute(image)?)?);
+    let mut request = json!({ "verb": "snapshot", "to": to_text, "image": from_text });
     if let Ok(facts) = std::fs::metadata(image) {
         let identity = FileIdentity::of(&facts);
         request["device"] = json!(identity.device);

@@ -7,6 +7,7 @@ use imbrex_device::upgrade::upgrade_file;
 use serde_json::json;
 
 use crate::error::ExitCode;
+use crate::json;
 use crate::output;
 
 /// Converts the image.
@@ -23,7 +24,7 @@ pub(super) fn run(image: &Path, as_json: bool, quiet: bool) -> Result<ExitCode, 
     if as_json {
         let document = json!({
             "schema": "imbrex.drive-upgrade/1",
-            "image": image,
+            "image": json::path(image),
             "uuid": upgraded.uuid,
             "from_version": upgraded.from,
             "version": upgraded.to,

@@ -12,6 +12,7 @@ use super::devices::{self, Purpose};
 use super::{Offline, asking, replace};
 use crate::consent::Consent;
 use crate::error::ExitCode;
+use crate::json;
 use crate::output;
 
 /// The drive that a command adds to an array.
@@ -59,7 +60,7 @@ pub(super) fn run(paths: &[PathBuf], new: &New<'_>, as_json: bool, quiet: bool) 
 /// Returns the result as JSON. A spare has no number.
 pub(super) fn document(path: &Path, number: Option<u8>, blocks: u64) -> Value {
     let bytes = blocks * BLOCK_BYTES as u64;
-    json!({ "schema": "imbrex.fs-add/1", "drive": number, "spare": number.is_none(), "device": path, "bytes": bytes })
+    json!({ "schema": "imbrex.fs-add/1", "drive": number, "spare": number.is_none(), "device": json::path(path), "bytes": bytes })
 }
 
 fn tell(done: &Value, as_json: bool) -> Result<ExitCode, Failure> {

@@ -16,6 +16,7 @@ use super::devices::{self, Devices, Purpose};
 use super::{Offline, status};
 use crate::error::ExitCode;
 use crate::interrupt;
+use crate::json;
 use crate::output;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
@@ -98,8 +99,8 @@ fn document(args: &AgeArgs, aged: &Aged, fill_bytes: u64, found: Value) -> Value
     let is_virtual = !found.is_null();
     json!({
         "schema": "imbrex.fs-age/1",
-        "places": args.places,
-        "folder": args.folder,
+        "places": json::paths(&args.places),
+        "folder": json::path(&args.folder),
         "seed": args.seed,
         "fill_bytes": fill_bytes,
         "operations": aged.operations,

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::stat;
-use crate::interrupt;
+use crate::{interrupt, json};
 
 /// Interval at which the command reads the progress.
 const LOOK: Duration = Duration::from_millis(100);
@@ -31,9 +31,9 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     path.canonicalize().map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
 }
 
-/// Returns the absolute path of the device at `path`, which is to be added to the array served on `directory`. A device
+/// Returns the absolute path of the device at `path`, for an order to add it to the array served on `directory`. A device
 /// that lies on the array itself is refused: the serving process would wait for itself.
-pub(super) fn device_for(directory: &Path, path: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn device_for(directory: &Path, path: &Path) -> Result<Value, Failure> {
     let number = |path: &Path| {
         path.metadata().map(|it| it.dev()).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
     };
@@ -41,7 +41,7 @@ pub(super) fn device_for(directory: &Path, path: &Path) -> Result<PathBuf, Failu
     if number(&device)? == number(directory)? {
         return Err(Failure::failed(format!("{} lies on the array itself", path.display())).or_try("another device"));
     }
-    Ok(device)
+    json::exact(&device)
 }
 
 /// Sends `order` to the process that serves `directory`, shows the progress under `name`, waits for the end of the

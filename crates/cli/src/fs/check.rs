@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::devices::{self, Devices, Purpose};
 use super::{Offline, stored_pieces, tell_missing, walk};
 use crate::error::ExitCode;
+use crate::json;
 use crate::output;
 
 /// Bytes that are read at once.
@@ -314,12 +315,12 @@ pub(super) fn tell(paths: &[PathBuf], checked: &Checked, as_json: bool) -> Resul
     let name = paths.first().map(Path::new).unwrap_or(Path::new("")).display();
     if as_json {
         let finding = |finding: &Finding| -> Value {
-            let path = finding.path.as_ref().map(|path| path.to_string_lossy());
+            let path = finding.path.as_ref().map(json::path);
             json!({ "kind": finding.kind, "text": finding.text, "path": path })
         };
         return output::json(&json!({
             "schema": "imbrex.fs-check/1",
-            "devices": paths,
+            "devices": json::paths(paths),
             "uuid": checked.uuid,
             "is_whole": checked.findings.is_empty() && checked.unread == 0,
             "unread": checked.unread,

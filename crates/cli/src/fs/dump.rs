@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::devices::Purpose;
 use super::{Offline, Walked, walk};
 use crate::error::ExitCode;
+use crate::json;
 use crate::output;
 
 /// Prints superblock, checkpoint, and files with their extents.
@@ -22,7 +23,7 @@ pub(super) fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure>
         let files: Result<Vec<Value>, Failure> = files.iter().map(|file| as_value(&offline, file)).collect();
         output::json(&json!({
             "schema": "imbrex.fs-dump/1",
-            "devices": offline.devices.paths,
+            "devices": json::paths(&offline.devices.paths),
             "superblock": superblock(offline.fs.superblock()),
             "checkpoint": offline.mounted.checkpoint,
             "log_records": offline.mounted.records,
@@ -47,7 +48,7 @@ fn as_value(offline: &Offline, file: &Walked) -> Result<Value, Failure> {
         json!({ "at": extent.at, "blocks": extent.blocks, "start": start, "hot_zone": is_hot })
     };
     Ok(json!({
-        "path": file.path,
+        "path": json::path(&file.path),
         "inode": file.inode,
         "mode": format!("{:06o}", attr.attributes.mode),
         "uid": attr.attributes.uid,

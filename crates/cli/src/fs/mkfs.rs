@@ -16,6 +16,7 @@ use super::args::MkfsArgs;
 use super::devices;
 use crate::consent::Consent;
 use crate::error::ExitCode;
+use crate::json;
 use crate::output;
 
 /// Makes the file system.
@@ -154,11 +155,11 @@ fn tell(args: &MkfsArgs, plan: &Plan) -> Result<(), Failure> {
     if args.json {
         return output::json(&json!({
             "schema": "imbrex.fs-mkfs/1",
-            "device": args.devices.first(),
-            "devices": args.devices,
+            "device": args.devices.first().map(json::path),
+            "devices": json::paths(&args.devices),
             "parity": args.parity,
-            "meta": args.meta,
-            "spares": args.spare,
+            "meta": json::paths(&args.meta),
+            "spares": json::paths(&args.spare),
             "uuid": superblock.uuid,
             "store": superblock.store,
             "data_bytes": data_bytes,

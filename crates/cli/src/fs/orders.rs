@@ -18,6 +18,7 @@ use super::devices::{self, Devices, Purpose};
 use super::{add, replace, scrub, scrubs, shorten, stat, status};
 use crate::consent::{self, Consent};
 use crate::displaced::Watched;
+use crate::json;
 
 /// Largest part of the outcome of a task that one extended attribute returns: half of Linux's limit on its value.
 const OUTCOME_PART_BYTES: usize = 32 << 10;
@@ -268,9 +269,10 @@ impl Answers for Serving {
         let orders = &self.0;
         let mut document = status::document(fs, &orders.paths.borrow(), Some(&orders.directory));
         let displaced = orders.files.displaced().into_iter();
-        document["devices_on_full_disks"] = json!(orders.files.on_full_disks());
-        document["devices_displaced"] =
-            displaced.map(|(path, placement)| json!({ "device": path, "placement": placement.name() })).collect();
+        document["devices_on_full_disks"] = json::paths(orders.files.on_full_disks());
+        document["devices_displaced"] = displaced
+            .map(|(path, placement)| json!({ "device": json::path(&path), "placement": placement.name() }))
+            .collect();
         document["time_s"] = json!(fs.time_ns() / 1_000_000_000);
         document["task"] = orders.task.borrow().as_ref().map_or(Value::Null, |task| task.document());
         shorten::shortened(document, stat::ANSWER_BYTES_MAX).to_string()

@@ -14,6 +14,7 @@ use super::{Offline, asking};
 use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::interrupt;
+use crate::json;
 use crate::output;
 
 /// The drive that replaces another one.
@@ -129,7 +130,7 @@ pub(super) fn document(drive: u8, with: &Path, replaced: Replaced) -> Value {
     json!({
         "schema": "imbrex.fs-replace/1",
         "drive": drive,
-        "with": with,
+        "with": json::path(with),
         "groups": replaced.groups,
         "bytes": replaced.blocks * BLOCK_BYTES as u64,
     })
@@ -138,7 +139,7 @@ pub(super) fn document(drive: u8, with: &Path, replaced: Replaced) -> Value {
 /// Returns the result of the replacement of a copy of the metadata as JSON.
 pub(super) fn document_of_copy(copy: usize, with: &Path, blocks: u64) -> Value {
     let bytes = blocks * BLOCK_BYTES as u64;
-    json!({ "schema": "imbrex.fs-replace/1", "copy": copy, "with": with, "bytes": bytes })
+    json!({ "schema": "imbrex.fs-replace/1", "copy": copy, "with": json::path(with), "bytes": bytes })
 }
 
 fn tell(done: &Value, as_json: bool) -> Result<ExitCode, Failure> {

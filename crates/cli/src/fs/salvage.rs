@@ -24,6 +24,7 @@ use super::{Walked, stored_pieces, walk};
 use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::interrupt;
+use crate::json;
 use crate::output;
 
 /// Blocks in memory for names and places of files, besides the checksums. Memory is allocated only for the blocks that
@@ -324,9 +325,9 @@ fn document(args: &SalvageArgs, devices: &[PathBuf], salvaged: &Salvaged, copied
     };
     json!({
         "schema": "imbrex.fs-salvage/1",
-        "devices": devices,
-        "meta": args.meta,
-        "to": args.to,
+        "devices": json::paths(devices),
+        "meta": args.meta.as_ref().map(json::path),
+        "to": args.to.as_ref().map(json::path),
         "block_bytes": BLOCK_BYTES,
         "groups": salvaged.groups,
         "unreadable_groups": salvaged.unreadable_groups,

@@ -21,6 +21,7 @@ use super::devices::{self, Purpose};
 use super::{Offline, asking, scrubs, stat, status, walk};
 use crate::error::ExitCode;
 use crate::interrupt;
+use crate::json;
 use crate::output;
 
 /// Bytes that are read at once, and the size of a block. The blocks of a piece are read one by one if the piece is
@@ -76,8 +77,7 @@ pub(super) fn document(fs: &Fs, paths: &[PathBuf], scrubbed: &Scrubbed) -> Resul
     let names: BTreeMap<Inode, PathBuf> = walk(fs)?.into_iter().map(|walked| (walked.inode, walked.path)).collect();
     let ranges = |blocks: &[(Inode, u64)]| -> Vec<Value> {
         let range = |(inode, from, to): (Inode, u64, u64)| {
-            // A name need not be UTF-8, as text in JSON must be.
-            let path = names.get(&inode).map(|path| path.to_string_lossy()).unwrap_or_default();
+            let path = names.get(&inode).map_or_else(|| "".into(), json::path);
             json!({ "path": path, "offset": from * BLOCK_BYTES, "bytes": (to - from) * BLOCK_BYTES })
         };
         in_ranges(blocks).into_iter().map(range).collect()
@@ -93,7 +93,7 @@ pub(super) fn document(fs: &Fs, paths: &[PathBuf], scrubbed: &Scrubbed) -> Resul
     };
     Ok(json!({
         "schema": "imbrex.fs-scrub/1",
-        "devices": paths.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
+        "devices": json::paths(paths),
         "is_whole": scrubbed.is_whole(),
         "is_repaired": scrubbed.is_repaired,
         "rows": scrubbed.rows,

@@ -11,6 +11,7 @@ use imbrex_fs::journal::mirror::State;
 use serde_json::{Value, json};
 
 use super::scrubs;
+use crate::json;
 
 /// Returns the status as JSON. `mounted_on` is the directory, if this process serves it.
 pub(super) fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Value {
@@ -24,8 +25,8 @@ pub(super) fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) 
         "uuid": superblock.uuid,
         "store": status.store,
         "options": superblock.options.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>(),
-        "devices": devices.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
-        "mounted_on": mounted_on.map(Path::to_string_lossy),
+        "devices": json::paths(devices),
+        "mounted_on": mounted_on.map(json::path),
         "process": mounted_on.map(|_| std::process::id()),
         "read_only": status.is_read_only,
         "block_bytes": BLOCK_BYTES,

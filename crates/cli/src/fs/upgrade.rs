@@ -15,6 +15,7 @@ use serde_json::json;
 use super::devices::{self, Devices, Purpose};
 use super::tell_missing;
 use crate::error::ExitCode;
+use crate::json;
 use crate::output;
 
 /// Converts the file system on the devices.
@@ -35,7 +36,7 @@ pub(super) fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure>
     if as_json {
         output::json(&json!({
             "schema": "imbrex.fs-upgrade/1",
-            "devices": devices.paths,
+            "devices": json::paths(&devices.paths),
             "uuid": uuid,
             "from_format": from,
             "format": FORMAT,

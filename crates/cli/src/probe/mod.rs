@@ -107,8 +107,7 @@ fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
         table::print(verdict)?;
     }
     if let Some(path) = &args.report {
-        let command: Vec<String> = std::env::args().collect();
-        write_whole(path, &page::html(verdict, &command))?;
+        write_whole(path, &page::html(verdict, &output::command_line()))?;
     }
     if let Some(path) = &args.emit_profile {
         let missing = ["rotation", "type"].into_iter().find(|name| {

@@ -10,6 +10,7 @@ use imbrex_calibrate::replay::Simulated;
 use imbrex_calibrate::validate::Validation;
 
 use crate::args::ValidateArgs;
+use crate::output::command_line;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit, escape};
 use imbrex::human::ms;
 use imbrex::measured::Judged;
@@ -72,7 +73,7 @@ pub(crate) fn facts_page(
     if !charts.is_empty() {
         body += &figures(&charts);
     }
-    let command: Vec<String> = std::env::args().collect();
+    let command = command_line();
     let _ = write!(
         body,
         "<section><h2>How it was made</h2><p><code>{}</code></p></section></main>",
@@ -168,7 +169,7 @@ fn by_distance(measured: &Measured, simulated: &[Simulated]) -> Chart {
 }
 
 fn made(measured: &Measured) -> String {
-    let command: Vec<String> = std::env::args().collect();
+    let command = command_line();
     let mut html = format!(
         "<section aria-labelledby=\"made\"><h2 id=\"made\">How it was made</h2><p><code>{}</code></p><p>Measured: {} \
          requests in {}.</p><ul>",

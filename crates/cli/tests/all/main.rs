@@ -13,6 +13,8 @@ mod folders;
 #[cfg(target_os = "linux")]
 mod fs;
 mod interlaced;
+#[cfg(target_os = "linux")]
+mod names;
 mod nbd;
 #[cfg(target_os = "linux")]
 mod options;

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::{BenchOutput, OnDevices, Timed, Used};
 use crate::fs::args::BenchArgs;
-use crate::simulate::command_line;
+use crate::json;
+use crate::output::command_line;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
@@ -22,8 +23,8 @@ pub(super) fn of(args: &BenchArgs, benchmark: &Benchmark, sizes: Sizes, ran: &Be
         "benchmark": benchmark.name,
         "about": benchmark.about,
         "source": benchmark.source,
-        "places": args.places,
-        "folder": args.folder,
+        "places": json::paths(&args.places),
+        "folder": json::path(&args.folder),
         "seed": args.seed,
         "files": sizes.files,
         "file_bytes": sizes.file_bytes,
