@@ -55,9 +55,10 @@ if [ "$((${#want[@]} + ${#wish[@]}))" -gt 0 ]; then
     echo "imbrex: installing ${want[*]} ${wish[*]} (apt-get)" >&2
     export DEBIAN_FRONTEND=noninteractive
     "${root[@]}" apt-get update -qq
-    install() { "${root[@]}" apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
-    [ "${#want[@]}" -eq 0 ] || install "${want[@]}"
-    [ "${#wish[@]}" -eq 0 ] || install "${wish[@]}" ||
+    # Not named `install`: that would hide the program, which is used below.
+    packages() { "${root[@]}" apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
+    [ "${#want[@]}" -eq 0 ] || packages "${want[@]}"
+    [ "${#wish[@]}" -eq 0 ] || packages "${wish[@]}" ||
         echo "imbrex: ${wish[*]} cannot be had: the tests that need them will skip themselves" >&2
 fi
 
