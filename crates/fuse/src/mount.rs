@@ -20,7 +20,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Time that the kernel may take to unmount the directory.
 const LET_GO: Duration = Duration::from_secs(5);
 
-/// Options of a mount over FUSE.
+/// Settings of a mount over FUSE: its source, write access, the access of other users, durability, and further options
+/// of mount(8).
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MountWords {
     /// Source of the mount, as `/proc/mounts` and `df` show it.

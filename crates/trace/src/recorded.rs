@@ -38,11 +38,6 @@ impl Recorded {
         Ok(Recorded { requests: requests.into(), facts: source.facts(), next: 0 })
     }
 
-    /// Returns a source of the same requests that yields the first one next. Leaves this source's position unchanged.
-    pub fn rewound(&self) -> Recorded {
-        Recorded { next: 0, ..self.clone() }
-    }
-
     /// Returns the whole list of requests, including those already yielded.
     pub fn requests(&self) -> &[Request] {
         &self.requests

@@ -43,7 +43,7 @@ fn parts_of(bytes: &[u8]) -> Vec<u32> {
 
 /// A step of a group in a plan.
 #[derive(Clone, Copy, Debug)]
-enum Deed {
+enum PlanStep {
     Read { flash: bool, pba: u64, lba: u64, sectors: u64 },
     Write { flash: bool, pba: u64, lba: u64, sectors: u64 },
     WriteMap { pba: u64, sectors: u64 },
@@ -53,9 +53,9 @@ enum Deed {
     NextPhase,
 }
 
-/// A transfer of the host.
+/// A request of the host.
 #[derive(Clone, Copy, Debug)]
-enum Wish {
+enum HostRequest {
     Read { lba: u64, sectors: u64 },
     Write { lba: u64, sectors: u64 },
     Trim { lba: u64, sectors: u64 },
@@ -73,36 +73,36 @@ fn placed() -> impl Strategy<Value = (bool, u64, u64, u64)> {
     })
 }
 
-fn read() -> impl Strategy<Value = Deed> {
-    placed().prop_map(|(flash, pba, lba, sectors)| Deed::Read { flash, pba, lba, sectors })
+fn read() -> impl Strategy<Value = PlanStep> {
+    placed().prop_map(|(flash, pba, lba, sectors)| PlanStep::Read { flash, pba, lba, sectors })
 }
 
-fn deeds() -> impl Strategy<Value = Vec<Deed>> {
-    let any_deed = prop_oneof![
+fn steps() -> impl Strategy<Value = Vec<PlanStep>> {
+    let any_step = prop_oneof![
         3 => read(),
-        3 => placed().prop_map(|(flash, pba, lba, sectors)| Deed::Write { flash, pba, lba, sectors }),
-        1 => run().prop_map(|(pba, sectors)| Deed::WriteMap { pba, sectors }),
-        1 => run().prop_map(|(pba, sectors)| Deed::ReadMap { pba, sectors }),
-        1 => run().prop_map(|(lba, sectors)| Deed::Drop { lba, sectors }),
-        1 => Just(Deed::Barrier),
-        1 => Just(Deed::NextPhase),
+        3 => placed().prop_map(|(flash, pba, lba, sectors)| PlanStep::Write { flash, pba, lba, sectors }),
+        1 => run().prop_map(|(pba, sectors)| PlanStep::WriteMap { pba, sectors }),
+        1 => run().prop_map(|(pba, sectors)| PlanStep::ReadMap { pba, sectors }),
+        1 => run().prop_map(|(lba, sectors)| PlanStep::Drop { lba, sectors }),
+        1 => Just(PlanStep::Barrier),
+        1 => Just(PlanStep::NextPhase),
     ];
-    let only_reads = prop_oneof![4 => read(), 1 => Just(Deed::Barrier), 1 => Just(Deed::NextPhase)];
+    let only_reads = prop_oneof![4 => read(), 1 => Just(PlanStep::Barrier), 1 => Just(PlanStep::NextPhase)];
     prop_oneof![
-        prop::collection::vec(any_deed, 1..8),
+        prop::collection::vec(any_step, 1..8),
         prop::collection::vec(only_reads, 1..5),
         // A read that fills its transfer exactly, and reads that give a little more or less.
-        run().prop_map(|(lba, sectors)| vec![Deed::Read { flash: false, pba: lba, lba, sectors }]),
+        run().prop_map(|(lba, sectors)| vec![PlanStep::Read { flash: false, pba: lba, lba, sectors }]),
     ]
 }
 
-fn wishes() -> impl Strategy<Value = Vec<Wish>> {
-    let wish = (run(), 0..6u8).prop_map(|((lba, sectors), kind)| match kind {
-        0 => Wish::Trim { lba, sectors },
-        1 | 2 => Wish::Write { lba, sectors },
-        _ => Wish::Read { lba, sectors },
+fn requests() -> impl Strategy<Value = Vec<HostRequest>> {
+    let request = (run(), 0..6u8).prop_map(|((lba, sectors), kind)| match kind {
+        0 => HostRequest::Trim { lba, sectors },
+        1 | 2 => HostRequest::Write { lba, sectors },
+        _ => HostRequest::Read { lba, sectors },
     });
-    prop::collection::vec(wish, 1..4)
+    prop::collection::vec(request, 1..4)
 }
 
 /// Model of a store, sector by sector.
@@ -116,17 +116,17 @@ struct Naive {
 
 impl Naive {
     /// Executes one group. Returns the contents that the host's reads get.
-    fn group(&mut self, is_host: bool, deeds: &[Deed], given: &BTreeMap<u64, Bytes>) -> BTreeMap<u64, Bytes> {
+    fn group(&mut self, is_host: bool, steps: &[PlanStep], given: &BTreeMap<u64, Bytes>) -> BTreeMap<u64, Bytes> {
         self.staged.retain(|&(of_host, _), _| of_host != is_host);
-        for deed in deeds {
-            match *deed {
-                Deed::Read { flash, pba, lba, sectors } => {
+        for step in steps {
+            match *step {
+                PlanStep::Read { flash, pba, lba, sectors } => {
                     for offset in 0..sectors {
                         let found = self.media.get(&(flash, pba + offset)).copied().unwrap_or([0; SECTOR]);
                         self.staged.insert((is_host, lba + offset), found);
                     }
                 }
-                Deed::Write { flash, pba, lba, sectors } => {
+                PlanStep::Write { flash, pba, lba, sectors } => {
                     for offset in 0..sectors {
                         let staged = self.staged.get(&(is_host, lba + offset));
                         let own = given.get(&(lba + offset)).filter(|_| is_host);
@@ -134,17 +134,17 @@ impl Naive {
                         self.media.insert((flash, pba + offset), bytes);
                     }
                 }
-                Deed::WriteMap { pba, sectors } => {
+                PlanStep::WriteMap { pba, sectors } => {
                     (pba..pba + sectors).for_each(|pba| {
                         self.media.insert((false, pba), [0; SECTOR]);
                     });
                 }
-                Deed::Drop { lba, sectors } => {
+                PlanStep::Drop { lba, sectors } => {
                     (lba..lba + sectors).for_each(|lba| {
                         self.staged.insert((is_host, lba), [0; SECTOR]);
                     });
                 }
-                Deed::ReadMap { .. } | Deed::Barrier | Deed::NextPhase => {}
+                PlanStep::ReadMap { .. } | PlanStep::Barrier | PlanStep::NextPhase => {}
             }
         }
         let of_host = self.staged.iter().filter(|((of_host, _), _)| *of_host && is_host);
@@ -152,15 +152,15 @@ impl Naive {
     }
 }
 
-fn planned(plan: &mut Plan, kind: GroupKind, deeds: &[Deed]) {
+fn planned(plan: &mut Plan, kind: GroupKind, steps: &[PlanStep]) {
     plan.open(kind);
     let medium = |flash: bool| if flash { Medium::Flash } else { Medium::Disk };
-    for deed in deeds {
-        match *deed {
-            Deed::Read { flash, pba, lba, sectors } => {
+    for step in steps {
+        match *step {
+            PlanStep::Read { flash, pba, lba, sectors } => {
                 plan.access(StepOp::Read, medium(flash), Kind::Data, Cause::Host, Pba(pba), Lba(lba), Sectors(sectors));
             }
-            Deed::Write { flash, pba, lba, sectors } => {
+            PlanStep::Write { flash, pba, lba, sectors } => {
                 plan.access(
                     StepOp::Write,
                     medium(flash),
@@ -171,15 +171,15 @@ fn planned(plan: &mut Plan, kind: GroupKind, deeds: &[Deed]) {
                     Sectors(sectors),
                 );
             }
-            Deed::WriteMap { pba, sectors } => {
+            PlanStep::WriteMap { pba, sectors } => {
                 plan.access(StepOp::Write, Medium::Disk, Kind::Map, Cause::Journal, Pba(pba), Lba(0), Sectors(sectors));
             }
-            Deed::ReadMap { pba, sectors } => {
+            PlanStep::ReadMap { pba, sectors } => {
                 plan.access(StepOp::Read, Medium::Disk, Kind::Map, Cause::Journal, Pba(pba), Lba(0), Sectors(sectors));
             }
-            Deed::Drop { lba, sectors } => plan.drop_sectors(Cause::Host, Lba(lba), Sectors(sectors)),
-            Deed::Barrier => plan.barrier(),
-            Deed::NextPhase => plan.next_phase(kind),
+            PlanStep::Drop { lba, sectors } => plan.drop_sectors(Cause::Host, Lba(lba), Sectors(sectors)),
+            PlanStep::Barrier => plan.barrier(),
+            PlanStep::NextPhase => plan.next_phase(kind),
         }
     }
 }
@@ -188,25 +188,25 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
     fn any_plan_moves_what_its_steps_say(
-        plans in prop::collection::vec((deeds(), wishes(), prop::option::of(deeds()), any::<bool>()), 1..6),
+        plans in prop::collection::vec((steps(), requests(), prop::option::of(steps()), any::<bool>()), 1..6),
         keeps_trims: bool,
     ) {
         let (_, mut store) = made("conventional", "conventional");
         store.keeps_trims = keeps_trims;
         let mut naive = Naive::default();
-        for (number, (host, wishes, cleaning, cleans_first)) in plans.iter().enumerate() {
-            let own = |wish: usize, offset: u64| [(number * 37 + wish * 11 + offset as usize) as u8 | 1; SECTOR];
+        for (number, (host, requests, cleaning, cleans_first)) in plans.iter().enumerate() {
+            let own = |request: usize, offset: u64| [(number * 37 + request * 11 + offset as usize) as u8 | 1; SECTOR];
             let mut given: BTreeMap<u64, Bytes> = BTreeMap::new();
             let mut buffers: Vec<Vec<u8>> = Vec::new();
-            for (index, wish) in wishes.iter().enumerate() {
+            for (index, request) in requests.iter().enumerate() {
                 let mut buffer = Vec::new();
-                match *wish {
-                    Wish::Read { sectors, .. } => buffer.resize(sectors as usize * SECTOR, 0xee),
-                    Wish::Write { lba, sectors } => {
+                match *request {
+                    HostRequest::Read { sectors, .. } => buffer.resize(sectors as usize * SECTOR, 0xee),
+                    HostRequest::Write { lba, sectors } => {
                         (0..sectors).for_each(|offset| buffer.extend_from_slice(&own(index, offset)));
                         given.extend((0..sectors).map(|offset| (lba + offset, own(index, offset))));
                     }
-                    Wish::Trim { lba, sectors } => {
+                    HostRequest::Trim { lba, sectors } => {
                         given.extend((lba..lba + sectors).filter(|_| keeps_trims).map(|lba| (lba, [0; SECTOR])));
                     }
                 }
@@ -214,28 +214,28 @@ proptest! {
             }
             let mut plan = Plan::new();
             let mut brought = BTreeMap::new();
-            let groups: [Option<(bool, &Vec<Deed>)>; 3] = [
-                cleaning.as_ref().filter(|_| *cleans_first).map(|deeds| (false, deeds)),
+            let groups: [Option<(bool, &Vec<PlanStep>)>; 3] = [
+                cleaning.as_ref().filter(|_| *cleans_first).map(|steps| (false, steps)),
                 Some((true, host)),
-                cleaning.as_ref().filter(|_| !*cleans_first).map(|deeds| (false, deeds)),
+                cleaning.as_ref().filter(|_| !*cleans_first).map(|steps| (false, steps)),
             ];
-            for (is_host, deeds) in groups.into_iter().flatten() {
-                planned(&mut plan, if is_host { GroupKind::Host } else { GroupKind::Cleaning }, deeds);
-                brought.extend(naive.group(is_host, deeds, &given));
+            for (is_host, steps) in groups.into_iter().flatten() {
+                planned(&mut plan, if is_host { GroupKind::Host } else { GroupKind::Cleaning }, steps);
+                brought.extend(naive.group(is_host, steps, &given));
             }
             let parts: Vec<Vec<u32>> = buffers.iter().map(|buffer| parts_of(buffer)).collect();
-            let mut transfers: Vec<Transfer<'_>> = wishes.iter().zip(&mut buffers).zip(&parts).map(|((wish, buffer), parts)| match *wish {
-                Wish::Read { lba, .. } => Transfer { lba, data: Data::Read(buffer) },
+            let mut transfers: Vec<Transfer<'_>> = requests.iter().zip(&mut buffers).zip(&parts).map(|((request, buffer), parts)| match *request {
+                HostRequest::Read { lba, .. } => Transfer { lba, data: Data::Read(buffer) },
                 // Half of the writes come with parts of their checksums.
-                Wish::Write { lba, .. } if lba % 2 == 0 => {
+                HostRequest::Write { lba, .. } if lba % 2 == 0 => {
                     Transfer { lba, data: Data::Summed(Given { bytes: buffer, parts: Some(parts) }) }
                 }
-                Wish::Write { lba, .. } => Transfer { lba, data: Data::Write(buffer) },
-                Wish::Trim { lba, sectors } => Transfer { lba, data: Data::Trim(sectors) },
+                HostRequest::Write { lba, .. } => Transfer { lba, data: Data::Write(buffer) },
+                HostRequest::Trim { lba, sectors } => Transfer { lba, data: Data::Trim(sectors) },
             }).collect();
             store.execute(&plan, &mut transfers).expect("memory fails nobody");
-            for (wish, buffer) in wishes.iter().zip(&buffers) {
-                let Wish::Read { lba, .. } = *wish else { continue };
+            for (request, buffer) in requests.iter().zip(&buffers) {
+                let HostRequest::Read { lba, .. } = *request else { continue };
                 for (offset, sector) in buffer.chunks(SECTOR).enumerate() {
                     let expected = brought.get(&(lba + offset as u64)).unwrap_or(&[0; SECTOR]);
                     prop_assert!(sector == expected, "sector {} is {}, not {}\n{:?}", lba + offset as u64, sector[0], expected[0], plan);

@@ -33,7 +33,7 @@ use super::recorder::{Event, Recorder};
 use super::subsets::{self, Survivors};
 use super::tear;
 use super::values::{LOST, Ledger, fill, version_in};
-use super::workload::{Deed, Work, draw};
+use super::workload::{Action, Work, draw};
 use crate::check::check_image;
 use crate::error::DeviceError;
 use crate::image::{Bounds, Header};
@@ -57,7 +57,7 @@ pub struct Trial<'a> {
     /// Seed of the random operations and cuts of the trial.
     pub seed: u64,
     /// Number of random operations: commands, phases of background work, and checkpoints.
-    pub deeds: u32,
+    pub actions: u32,
     /// Largest number of sectors of a command.
     pub sectors_max: u32,
     /// Largest number of cut images (contents of the medium after a power cut) tried after each write or flush of the
@@ -106,20 +106,20 @@ impl std::ops::AddAssign for Tally {
 /// A failed test run: a sector had an impossible value or could not be read after a power cut, the image could not be
 /// opened, a check found a fault, or an operation failed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("seed {seed}, deeds {deeds:?}, in deed {deed} after event {event}: {what}\n{trail}")]
+#[error("seed {seed}, actions {actions:?}, in action {action} after event {event}: {what}\n{trail}")]
 pub struct Loss {
     /// Seed of the trial that failed.
     pub seed: u64,
     /// Numbers, from 0, of the operations that were executed in the failing run. After [`run`], this is the smallest
     /// failing selection that was found.
-    pub deeds: Vec<u32>,
+    pub actions: Vec<u32>,
     /// Number, from 0, of the operation during which the loss was found.
-    pub deed: u32,
-    /// Number of writes and flushes of the medium in the operation `deed`, up to the loss.
+    pub action: u32,
+    /// Number of writes and flushes of the medium in the operation `action`, up to the loss.
     pub event: usize,
     /// Description of the loss.
     pub what: String,
-    /// The commands of the operation `deed` and their plan, for debugging.
+    /// The commands of the operation `action` and their plan, for debugging.
     pub trail: String,
 }
 
@@ -128,24 +128,31 @@ pub struct Loss {
 /// # Errors
 /// The first loss, after a search for a smaller selection of operations that still fails.
 pub fn run(trial: &Trial<'_>) -> Result<Tally, Box<Loss>> {
-    let all: Vec<u32> = (0..trial.deeds).collect();
-    run_deeds(trial, &all).map_err(|loss| shrink(trial, loss))
+    let all: Vec<u32> = (0..trial.actions).collect();
+    run_actions(trial, &all).map_err(|loss| shrink(trial, loss))
 }
 
-/// Executes only the operations `deeds` of a trial, numbered from 0; for example, those of a recorded [`Loss`].
+/// Executes only the operations `actions` of a trial, numbered from 0; for example, those of a recorded [`Loss`].
 ///
 /// # Errors
 /// The first loss.
 ///
 /// # Panics
-/// If an operation number is not below [`Trial::deeds`].
-pub fn run_deeds(trial: &Trial<'_>, deeds: &[u32]) -> Result<Tally, Box<Loss>> {
+/// If an operation number is not below [`Trial::actions`].
+pub fn run_actions(trial: &Trial<'_>, actions: &[u32]) -> Result<Tally, Box<Loss>> {
     let mut runner = Runner::new(trial);
-    let drawn = draw(trial.seed, runner.drive.layer.capacity(), trial.sectors_max, trial.deeds);
-    for &number in deeds {
-        runner.do_deed(&drawn[number as usize]).map_err(|what| {
+    let drawn = draw(trial.seed, runner.drive.layer.capacity(), trial.sectors_max, trial.actions);
+    for &number in actions {
+        runner.perform(&drawn[number as usize]).map_err(|what| {
             let trail = format!("{:?}\n{:?}", runner.commands, runner.plan);
-            Box::new(Loss { seed: trial.seed, deeds: deeds.to_vec(), deed: number, event: runner.event, what, trail })
+            Box::new(Loss {
+                seed: trial.seed,
+                actions: actions.to_vec(),
+                action: number,
+                event: runner.event,
+                what,
+                trail,
+            })
         })?;
     }
     Ok(runner.tally)
@@ -153,19 +160,19 @@ pub fn run_deeds(trial: &Trial<'_>, deeds: &[u32]) -> Result<Tally, Box<Loss>> {
 
 /// Leaves out operations, halves of the list first, as long as the run still fails.
 fn shrink(trial: &Trial<'_>, mut loss: Box<Loss>) -> Box<Loss> {
-    loss.deeds.retain(|&deed| deed <= loss.deed);
+    loss.actions.retain(|&action| action <= loss.action);
     let mut runs = 0;
-    let mut size = loss.deeds.len().div_ceil(2);
+    let mut size = loss.actions.len().div_ceil(2);
     while size > 0 && runs < SHRINKING_RUNS {
         let (mut start, mut is_smaller) = (0, false);
-        while start < loss.deeds.len() && runs < SHRINKING_RUNS {
-            let mut fewer = loss.deeds.clone();
-            fewer.drain(start..(start + size).min(loss.deeds.len()));
+        while start < loss.actions.len() && runs < SHRINKING_RUNS {
+            let mut fewer = loss.actions.clone();
+            fewer.drain(start..(start + size).min(loss.actions.len()));
             runs += 1;
-            match run_deeds(trial, &fewer) {
+            match run_actions(trial, &fewer) {
                 Err(smaller) => {
                     loss = smaller;
-                    loss.deeds.retain(|&deed| deed <= loss.deed);
+                    loss.actions.retain(|&action| action <= loss.action);
                     is_smaller = true;
                 }
                 Ok(_) => start += size,
@@ -235,23 +242,23 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn do_deed(&mut self, deed: &Deed) -> Result<(), String> {
-        self.random = Xoshiro256StarStar::seed_from_u64(deed.salt);
+    fn perform(&mut self, action: &Action) -> Result<(), String> {
+        self.random = Xoshiro256StarStar::seed_from_u64(action.salt);
         self.event = 0;
         let mut plan = std::mem::take(&mut self.plan);
-        let planned = deed.plan(self.drive.layer.as_mut(), &mut plan);
+        let planned = action.plan(self.drive.layer.as_mut(), &mut plan);
         self.plan = plan;
         self.commands = planned.clone().unwrap_or_default();
-        let outcome = match (&deed.work, planned) {
+        let outcome = match (&action.work, planned) {
             (Work::Checkpoint, _) => self.store.checkpoint(self.drive.layer.as_ref()),
             (_, None) => return Ok(()),
             (_, Some(commands)) => self.execute(&commands),
         };
         outcome.map_err(|error| error.to_string())?;
         self.store.checkpoint_if_due(self.drive.layer.as_ref()).map_err(|error| error.to_string())?;
-        self.tally.checkpoints += u64::from(deed.work == Work::Checkpoint);
+        self.tally.checkpoints += u64::from(action.work == Work::Checkpoint);
         let events = self.take_events();
-        let cut_at = deed.is_cut.then(|| below(&mut self.random, events.len() as u64 + 1) as usize);
+        let cut_at = action.is_cut.then(|| below(&mut self.random, events.len() as u64 + 1) as usize);
         if self.watch(&events, cut_at)? {
             return Ok(());
         }

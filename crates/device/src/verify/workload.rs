@@ -22,7 +22,7 @@ pub enum Work {
 
 /// One operation of the random work.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Deed {
+pub struct Action {
     /// Kind of the operation.
     pub work: Work,
     /// Seed of the random choices made during the operation, such as the cut images that are tried.
@@ -33,21 +33,21 @@ pub struct Deed {
 
 /// Returns `count` random operations on a drive of `capacity` sectors, selected by `seed`. A command has at most
 /// `sectors_max` sectors.
-pub fn draw(seed: u64, capacity: Sectors, sectors_max: u32, count: u32) -> Vec<Deed> {
+pub fn draw(seed: u64, capacity: Sectors, sectors_max: u32, count: u32) -> Vec<Action> {
     let mut random = Xoshiro256StarStar::seed_from_u64(seed);
     let mut commands = Commands::new(seed ^ 0x5eed, capacity, sectors_max);
-    let mut deed = |_| {
+    let mut action = |_| {
         let work = match below(&mut random, 20) {
             0 => Work::Checkpoint,
             1..=6 => Work::Idle,
             _ => Work::Commands((0..3).map(|_| commands.draw()).collect()),
         };
-        Deed { work, salt: random.next_u64(), is_cut: below(&mut random, 6) == 0 }
+        Action { work, salt: random.next_u64(), is_cut: below(&mut random, 6) == 0 }
     };
-    (0..count).map(&mut deed).collect()
+    (0..count).map(&mut action).collect()
 }
 
-impl Deed {
+impl Action {
     /// Replaces the contents of `plan` by the layer's plan of the operation. Returns the commands that the plan serves,
     /// which are none for background work. Returns `None` for a checkpoint, and if there is no background work to do.
     pub fn plan(&self, layer: &mut dyn Layer, plan: &mut Plan) -> Option<Vec<Command>> {

@@ -119,7 +119,7 @@ fn what_is_kept_up_to_date_is_what_all_of_the_map_says() {
         let mut commands = Commands::new(number as u64 + 1, drive.layer.capacity(), 16);
         for round in 0..400u64 {
             let served = commands.plan(drive.layer.as_mut(), &mut plan);
-            // Deeds are ten seconds apart, so the cleaning of the previous one has ended.
+            // Actions are ten seconds apart, so the cleaning of the previous one has ended.
             let now = SimTime(round * 10_000_000_000);
             kept.see(&served, &plan, now);
             let later = SimTime(now.0 + 5_000_000_000);

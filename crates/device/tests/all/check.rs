@@ -34,9 +34,9 @@ fn place_of(drive: &imbrex_sim::Drive, lba: u64) -> Pba {
 #[test]
 fn worked_images_are_whole() {
     for subject in common::drive_managed_subjects() {
-        for deeds in [0, 5, 80] {
-            let checked = check(common::worked(&subject, 2, deeds)).expect("it opens");
-            assert_eq!(checked, Checked::default(), "{}, {deeds} deeds", subject.what);
+        for actions in [0, 5, 80] {
+            let checked = check(common::worked(&subject, 2, actions)).expect("it opens");
+            assert_eq!(checked, Checked::default(), "{}, {actions} actions", subject.what);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::common::{Shared, Subject};
 
 /// Records before a checkpoint.
 const BOUND: u64 = 50;
-const DEEDS: u32 = 400;
+const ACTIONS: u32 = 400;
 /// Requests between two openings.
 const LIFE: u32 = 45;
 
@@ -33,8 +33,8 @@ fn longest(subject: &Subject, seed: u64) -> (u64, u64) {
     let mut drive = open(medium.clone(), bounds).expect("it is new");
     let mut host = Host::new(&drive, seed);
     let (mut records_max, mut checkpoint_max, mut before) = (0, 0, 0);
-    for deed in 0..DEEDS {
-        if deed % LIFE == LIFE - 1 {
+    for action in 0..ACTIONS {
+        if action % LIFE == LIFE - 1 {
             drop(drive);
             drive = open(medium.clone(), bounds).unwrap_or_else(|error| panic!("{}: {error}", subject.what));
         }

@@ -18,7 +18,7 @@ use crate::common;
 use crate::common::recorded::{Host, flip, open, used};
 use crate::common::{Shared, Subject};
 
-const DEEDS: u32 = 40;
+const ACTIONS: u32 = 40;
 const SECTOR: usize = 512;
 /// Bytes of an entry of the directory.
 const ENTRY_BYTES: usize = 16;
@@ -54,10 +54,10 @@ fn events_of(subject: &Subject, seed: u64, bounds: Bounds) -> (Memory, Vec<Event
     let medium = Shared::new(Recorder::new(made.clone()));
     let mut drive = open(medium.clone(), bounds).expect("it is new");
     let mut host = Host::new(&drive, seed);
-    drive = host.work(drive, DEEDS / 2);
+    drive = host.work(drive, ACTIONS / 2);
     drop(drive);
     let mut drive = open(medium.clone(), bounds).expect("it was killed");
-    drive = host.work(drive, DEEDS / 2);
+    drive = host.work(drive, ACTIONS / 2);
     drive.shut_down().expect("memory takes it");
     (made, medium.with(Recorder::take_events))
 }

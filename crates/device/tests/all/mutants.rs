@@ -94,7 +94,7 @@ fn cut(layer: &str, disk: &str, alter: Alter) -> Result<Tally, Box<Loss>> {
     for seed in 0..SEEDS {
         let (header, prepare, bounds) = (&subject.header, &prepare, Bounds::default());
         let trial =
-            Trial { header, prepare, seed, deeds: 25, sectors_max: 24, images_per_act: 3, bounds, is_checked: false };
+            Trial { header, prepare, seed, actions: 25, sectors_max: 24, images_per_act: 3, bounds, is_checked: false };
         sum += run(&trial)?;
     }
     Ok(sum)
@@ -208,7 +208,7 @@ fn no_backup(steps: &[Step], _: &Plan, out: &mut Vec<Step>) {
 fn caught((layer, disk): (&str, &str), alter: Alter, what: &str) {
     let loss = cut(layer, disk, alter).expect_err(what);
     println!("{layer}: {what}: {loss}");
-    assert!(!loss.deeds.is_empty() && loss.deeds.len() < 25, "{loss}");
+    assert!(!loss.actions.is_empty() && loss.actions.len() < 25, "{loss}");
 }
 
 #[test]

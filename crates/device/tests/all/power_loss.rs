@@ -3,12 +3,12 @@
 //! and compared (`verify::power_loss`).
 //!
 //! `IMBREX_SEEDS=n` runs n seeds instead of one, `IMBREX_LAYER=name` only one layer. A loss prints its seed and the
-//! numbers of the fewest operations (deeds) that still fail: put both into `KEPT`.
+//! numbers of the fewest operations that still fail: put both into `KEPT`.
 
 use std::time::Instant;
 
 use imbrex_device::image::Bounds;
-use imbrex_device::verify::power_loss::{Loss, Tally, Trial, run, run_deeds};
+use imbrex_device::verify::power_loss::{Loss, Tally, Trial, run, run_actions};
 use imbrex_sim::Drive;
 
 use crate::common;
@@ -18,7 +18,7 @@ struct Kept {
     subject: &'static str,
     seed: u64,
     drawn: u32,
-    deeds: &'static [u32],
+    actions: &'static [u32],
 }
 
 /// Every loss ever found.
@@ -31,19 +31,19 @@ fn seeds(few: u64) -> std::ops::Range<u64> {
     0..seeds.map_or(few, |seeds| seeds.parse().expect("IMBREX_SEEDS is a number"))
 }
 
-fn trial(subject: &common::Subject, seed: u64, deeds: u32, images_per_act: usize) -> Result<Tally, Box<Loss>> {
-    trial_within(Bounds::default(), subject, seed, deeds, images_per_act)
+fn trial(subject: &common::Subject, seed: u64, actions: u32, images_per_act: usize) -> Result<Tally, Box<Loss>> {
+    trial_within(Bounds::default(), subject, seed, actions, images_per_act)
 }
 
 fn trial_within(
     bounds: Bounds,
     subject: &common::Subject,
     seed: u64,
-    deeds: u32,
+    actions: u32,
     images_per_act: usize,
 ) -> Result<Tally, Box<Loss>> {
     let header = &subject.header;
-    run(&Trial { header, prepare: &as_it_is, seed, deeds, sectors_max: 24, images_per_act, bounds, is_checked: true })
+    run(&Trial { header, prepare: &as_it_is, seed, actions, sectors_max: 24, images_per_act, bounds, is_checked: true })
 }
 
 /// Runs `test` on every subject, and prints the sum of the counts, one line per layer.
@@ -127,10 +127,10 @@ fn what_was_lost_once_is_kept() {
         for subject in common::subjects().iter().filter(|subject| subject.what.contains(kept.subject)) {
             let (header, prepare) = (&subject.header, &as_it_is);
             let bounds = Bounds::default();
-            let (seed, deeds) = (kept.seed, kept.drawn);
+            let (seed, actions) = (kept.seed, kept.drawn);
             let trial =
-                Trial { header, prepare, seed, deeds, sectors_max: 24, images_per_act: 16, bounds, is_checked: true };
-            run_deeds(&trial, kept.deeds).unwrap_or_else(|loss| panic!("{}: {loss}", subject.what));
+                Trial { header, prepare, seed, actions, sectors_max: 24, images_per_act: 16, bounds, is_checked: true };
+            run_actions(&trial, kept.actions).unwrap_or_else(|loss| panic!("{}: {loss}", subject.what));
         }
     }
 }

@@ -73,8 +73,9 @@ fn zoned_block_devices_are_as_the_naive_drive() {
     };
     let reopening = Reopening { reopen: &mut reopen, closes_zones: false };
     // An emulated kernel is slow, so fewer operations can be requested.
-    let deeds = std::env::var("IMBREX_ZONED_DEEDS").map_or(3000, |deeds| deeds.parse().expect("a number of deeds"));
-    let tally = run(Box::new(device), 7, deeds, Some(reopening)).unwrap_or_else(|difference| panic!("{difference}"));
+    let actions =
+        std::env::var("IMBREX_ZONED_ACTIONS").map_or(3000, |actions| actions.parse().expect("a number of actions"));
+    let tally = run(Box::new(device), 7, actions, Some(reopening)).unwrap_or_else(|difference| panic!("{difference}"));
     println!("{path}: {tally:?}");
 }
 

@@ -33,14 +33,14 @@ pub enum Sabotage {
     /// A mount writes without starting a new generation of the copies of the metadata.
     GenerationNotBegun,
     /// Superblocks do not record how far the checkpoints and the log reach.
-    NoWitness,
+    LastDurableNotRecorded,
 }
 
 #[cfg(feature = "fault-injection")]
 impl Sabotage {
     /// Deliberate mistakes that only a lost write, or a device restored from an old copy, reveals. Power cuts alone do
     /// not.
-    pub const OF_LOST_WRITES: [Sabotage; 2] = [Sabotage::GenerationNotBegun, Sabotage::NoWitness];
+    pub const OF_LOST_WRITES: [Sabotage; 2] = [Sabotage::GenerationNotBegun, Sabotage::LastDurableNotRecorded];
 
     /// Deliberate mistakes that tests of power cuts must reveal. Those that only a lost write reveals
     /// ([`Sabotage::OF_LOST_WRITES`]) are not among them.

@@ -253,6 +253,7 @@ pub struct Traffic {
     /// Number of reads that tasks requested since the device was opened, failed ones included.
     pub reads: u64,
     /// Number of blocks of 4 KiB that tasks requested to read since the device was opened, failed reads included.
+    /// Requests of blocks that are not on the device do not count.
     pub blocks_read: u64,
     /// Number of writes that tasks requested since the device was opened, failed ones included, before the queue merges
     /// adjacent ones.

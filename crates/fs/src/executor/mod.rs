@@ -145,7 +145,9 @@ impl Executor {
         }
     }
 
-    /// Returns a future that is ready when `ns` nanoseconds have passed since this call.
+    /// Returns a future that is ready when the executor's time is `ns` nanoseconds later than [`Executor::now_ns`] at
+    /// this call. On the wall clock that is the last reading of the clock, so the future may be ready earlier than `ns`
+    /// after this call.
     pub fn sleep(&self, ns: u64) -> Sleep {
         self.sleep_until(self.now_ns().saturating_add(ns))
     }

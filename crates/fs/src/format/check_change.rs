@@ -90,11 +90,11 @@ fn check_extents(extents: &[Extent]) -> Result<(), Malformed> {
     if are_in_order && extents.iter().all(is_sound) { Ok(()) } else { Err(Malformed("the pieces of a file")) }
 }
 
-/// Checks the zones of a stripe group: it has at least one data zone and no more zones than an array can have, and each
-/// zone is on a different drive.
+/// Checks the layout of a stripe group: at least one of its zones holds data, it has at most 19 zones ([`DRIVES_MAX`] +
+/// [`PARITY_MAX`]), each on a different drive, `width` is at most the number of zones, and the sequence is below 2⁶³.
 ///
 /// # Errors
-/// The number of zones or the sequence is impossible, or two zones are on one drive.
+/// One of these conditions is not met.
 pub fn check_group(layout: &GroupLayout) -> Result<(), Malformed> {
     let (members, width) = (&layout.members, usize::from(layout.width));
     let columns_max = DRIVES_MAX + usize::from(PARITY_MAX);

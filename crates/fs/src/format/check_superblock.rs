@@ -27,8 +27,11 @@ pub fn check(superblock: &Superblock) -> Result<(), Malformed> {
     if matches!(own.role, Role::Both | Role::Metadata) && layout.place.end() > own.geometry.blocks {
         return Err(Malformed("the layout of its metadata, which is larger than its device"));
     }
-    let witness = superblock.witness;
-    if [standing.generation, witness.checkpoint, witness.frame, superblock.writes].iter().any(|it| *it >= COUNT_END) {
+    let last_durable = superblock.last_durable;
+    if [standing.generation, last_durable.checkpoint, last_durable.frame, superblock.writes]
+        .iter()
+        .any(|it| *it >= COUNT_END)
+    {
         return Err(Malformed("the generation of its metadata"));
     }
     let is_log = superblock.store == "log";
@@ -153,7 +156,7 @@ mod tests {
 
     use super::*;
     use crate::device::area::Place;
-    use crate::format::superblock::{FORMAT, Standing, Witness};
+    use crate::format::superblock::{FORMAT, LastDurable, Standing};
 
     fn member(uuid: u128, role: Role, kind: Kind) -> Member {
         Member { uuid: Uuid::from_u128(uuid), role, geometry: Geometry { blocks: 4000, kind } }
@@ -179,7 +182,7 @@ mod tests {
             members: vec![member(2, Role::Both, kind)],
             shape: None,
             standing: Standing::of(1),
-            witness: Witness::default(),
+            last_durable: LastDurable::default(),
             writes: 0,
             hot_parts: Vec::new(),
             taken_part: None,

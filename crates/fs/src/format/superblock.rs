@@ -1,12 +1,12 @@
 //! The superblock: the description of a file system, on the first block of each of its devices. The second block holds
 //! a second superblock, except on a caveat disk without metadata, where that block is not free. Superblocks are written
 //! when the file system is made. On devices with metadata they are written again by each writable mount and by
-//! each checkpoint ([`Witness`]), and whenever a copy of the metadata is lost or returns ([`Standing`]).
+//! each checkpoint ([`LastDurable`]), and whenever a copy of the metadata is lost or returns ([`Standing`]).
 //!
 //! Invariants:
 //! 1. The two superblocks of a device are in separate blocks of 4 KiB, and one is written only after the other is
 //!    durable. So at least one of them is whole, and each shows a write that the other missed.
-//! 2. The log and the checkpoints cannot show that their own last block was lost. The superblocks can ([`Witness`]).
+//! 2. The log and the checkpoints cannot show that their own last block was lost. The superblocks can ([`LastDurable`]).
 
 use uuid::Uuid;
 
@@ -144,7 +144,7 @@ impl Standing {
 /// Extent of the log and the checkpoints when the superblock was written. If less is found at a mount, a write was lost
 /// or a block is damaged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub struct Witness {
+pub struct LastDurable {
     /// Number of the newest checkpoint that was durable when the superblock was written. Each checkpoint has a higher
     /// number than those before.
     pub checkpoint: u64,
@@ -182,7 +182,7 @@ pub struct Superblock {
     pub standing: Standing,
     /// Newest checkpoint and frames of the log that were durable when the superblock was written. If a mount finds
     /// less, a write was lost or a block is damaged. All values are 0 or false in formats before 9.
-    pub witness: Witness,
+    pub last_durable: LastDurable,
     /// Number of times that the superblocks were written. Each time the second block of all copies is written first,
     /// and the first block when that is durable. So two valid superblocks of a device differ by at most one. 0 in
     /// formats before 9.

@@ -6,7 +6,7 @@ use super::check_superblock;
 use super::coding::{Decoder, Encoder, Malformed, seal, unseal};
 use super::hot_part::{HotPart, room_on};
 use super::shape::Shape;
-use super::superblock::{FORMAT, Layout, MIRRORS_MAX, Member, Role, Standing, Superblock, Witness};
+use super::superblock::{FORMAT, LastDurable, Layout, MIRRORS_MAX, Member, Role, Standing, Superblock};
 use crate::device::area::Place;
 use crate::device::{BLOCK_BYTES, Geometry, Kind};
 
@@ -21,7 +21,7 @@ const VERSION_HOT: u32 = 4;
 const VERSION_HOT_DRIVES: u32 = 7;
 /// First format in which each writable mount begins a generation, superblocks record how far the log and the
 /// checkpoints reach, and pages of checksums have stamps.
-const VERSION_WITNESS: u32 = 9;
+const VERSION_LAST_DURABLE: u32 = 9;
 /// Number that stands for no part of the hot zone.
 const NO_PART: u8 = u8::MAX;
 /// Encoded size of a part of the hot zone, in bytes.
@@ -59,9 +59,9 @@ impl Superblock {
         }
         to.u8(self.taken_part.unwrap_or(NO_PART));
         to.u64(self.standing.since);
-        to.u64(self.witness.checkpoint);
-        to.u64(self.witness.frame);
-        to.u8(u8::from(self.witness.is_closed));
+        to.u64(self.last_durable.checkpoint);
+        to.u64(self.last_durable.frame);
+        to.u8(u8::from(self.last_durable.is_closed));
         to.u64(self.writes);
     }
 
@@ -125,7 +125,7 @@ fn decode_rest(from: &mut Decoder<'_>, version: u32) -> Result<Superblock, Malfo
         members,
         shape,
         standing: Standing::default(),
-        witness: Witness::default(),
+        last_durable: LastDurable::default(),
         writes: 0,
         hot_parts: Vec::new(),
         taken_part: None,
@@ -144,9 +144,10 @@ fn decode_rest(from: &mut Decoder<'_>, version: u32) -> Result<Superblock, Malfo
         superblock.hot_parts = get_hot_parts(from, &superblock)?;
         superblock.taken_part = Some(from.u8()?).filter(|part| usize::from(*part) < superblock.hot_parts.len());
     }
-    if version >= VERSION_WITNESS {
+    if version >= VERSION_LAST_DURABLE {
         superblock.standing.since = from.u64()?;
-        superblock.witness = Witness { checkpoint: from.u64()?, frame: from.u64()?, is_closed: from.u8()? == 1 };
+        superblock.last_durable =
+            LastDurable { checkpoint: from.u64()?, frame: from.u64()?, is_closed: from.u8()? == 1 };
         superblock.writes = from.u64()?;
         if superblock.standing.since > superblock.standing.generation {
             return Err(Malformed("the generation of its metadata"));
@@ -325,7 +326,7 @@ mod tests {
             members: vec![data, metadata],
             shape: Some(Shape { parity: 0, width: 1, zone_blocks: 4096, groups: 3 }),
             standing: Standing::of(1),
-            witness: Witness::default(),
+            last_durable: LastDurable::default(),
             writes: 0,
             hot_parts: Vec::new(),
             taken_part: None,
@@ -356,7 +357,11 @@ mod tests {
         assert_eq!(Superblock::decode(&again.encode()), Ok(mirrored()), "a superblock is written in the newest format");
         assert!(read(&example(), 1).is_err_and(|why| why.contains("format 1") && why.contains("make it anew")));
         assert!(read(&example(), 10).is_err_and(|why| why.contains("format 10") && why.contains("use a newer imbrex")));
-        assert_eq!(read(&witnessed(), 8), Ok(Superblock { format: 8, ..mirrored() }), "it knows no witness");
+        assert_eq!(
+            read(&with_last_durable(), 8),
+            Ok(Superblock { format: 8, ..mirrored() }),
+            "format 8 has no such fields"
+        );
     }
 
     fn mirrored() -> Superblock {
@@ -366,10 +371,10 @@ mod tests {
         Superblock { members, standing: Standing { generation: 9, since: 9, known: vec![9, 4] }, ..example() }
     }
 
-    fn witnessed() -> Superblock {
+    fn with_last_durable() -> Superblock {
         let standing = Standing { since: 8, ..mirrored().standing };
-        let witness = Witness { checkpoint: 77, frame: 1 << 40, is_closed: true };
-        Superblock { standing, witness, writes: 5, ..mirrored() }
+        let last_durable = LastDurable { checkpoint: 77, frame: 1 << 40, is_closed: true };
+        Superblock { standing, last_durable, writes: 5, ..mirrored() }
     }
 
     fn with_hot_zone() -> Superblock {
@@ -407,7 +412,7 @@ mod tests {
         let without = Superblock { store: "strict-append".into(), data: (4096, 3 * 4096), shape: None, ..example() };
         assert_eq!(Superblock::decode(&without.encode()), Ok(without));
         assert_eq!(Superblock::decode(&mirrored().encode()), Ok(mirrored()));
-        assert_eq!(Superblock::decode(&witnessed().encode()), Ok(witnessed()));
+        assert_eq!(Superblock::decode(&with_last_durable().encode()), Ok(with_last_durable()));
         assert_eq!((mirrored().metadata_members(), mirrored().data_members()), (vec![1, 2], vec![0]));
     }
 

@@ -30,7 +30,7 @@ use futures_util::future::join_all;
 use crate::device::area::{Area, Place};
 use crate::device::{BLOCK_BYTES, Device, DeviceFault, Traffic};
 use crate::executor::{Local, Mutex, Signal};
-use crate::format::superblock::{Member, Superblock, Witness};
+use crate::format::superblock::{LastDurable, Member, Superblock};
 
 /// Blocks that are copied at once.
 const PIECE_BLOCKS: u64 = 256;
@@ -128,7 +128,7 @@ pub enum Mistake {
     /// copies.
     GenerationNotBegun,
     /// Superblocks do not record how far the log and the checkpoints reach.
-    NoWitness,
+    LastDurableNotRecorded,
 }
 
 /// Metadata area, mirrored on one or several devices. A clone is another handle of the same area. Its blocks of 4 KiB
@@ -627,32 +627,32 @@ impl Mirror {
         {
             let mut superblock = self.0.superblock.borrow_mut();
             superblock.standing.announce(|slot| slots.contains(&slot));
-            superblock.witness.is_closed = false;
+            superblock.last_durable.is_closed = false;
         }
         self.write_labels().await?;
         self.0.superblock.borrow_mut().standing.begin_writing();
         self.write_labels().await
     }
 
-    /// Records `witness`, how far the log and the checkpoints reach, in the superblocks of all current copies. It is
-    /// durable when this returns. All checkpoints and all parts of the log that `witness` covers must be durable
+    /// Records `last_durable`, how far the log and the checkpoints reach, in the superblocks of all current copies. It is
+    /// durable when this returns. All checkpoints and all parts of the log that `last_durable` covers must be durable
     /// before.
     ///
     /// # Errors
     /// The superblocks can be written to no current copy.
-    pub async fn witness(&self, witness: Witness) -> Result<(), DeviceFault> {
+    pub async fn record_last_durable(&self, last_durable: LastDurable) -> Result<(), DeviceFault> {
         let _pass = self.0.labelling.enter().await;
-        if self.0.mistake.get() == Some(Mistake::NoWitness) {
+        if self.0.mistake.get() == Some(Mistake::LastDurableNotRecorded) {
             return Ok(());
         }
-        self.0.superblock.borrow_mut().witness = witness;
+        self.0.superblock.borrow_mut().last_durable = last_durable;
         self.write_labels().await
     }
 
     /// Returns how far the log and the checkpoints reach according to the superblock that was written last, or is being
     /// written. The log and the checkpoints may reach further.
-    pub fn witnessed(&self) -> Witness {
-        self.0.superblock.borrow().witness
+    pub fn last_durable(&self) -> LastDurable {
+        self.0.superblock.borrow().last_durable
     }
 
     /// Rewrites those labels (blocks with the superblock) of current copies that do not hold the newest superblock,
@@ -688,7 +688,7 @@ impl Mirror {
         damaged
     }
 
-    /// Returns whether some copy is outdated, that is, written but not yet complete.
+    /// Returns whether some copy is outdated: it lacks earlier writes, gets all new ones, and is not read.
     pub fn has_outdated(&self) -> bool {
         self.0.copies.borrow().iter().any(|copy| copy.state == State::Outdated)
     }

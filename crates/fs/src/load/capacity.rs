@@ -66,8 +66,8 @@ impl Capacity {
         }
     }
 
-    /// Returns the number of blocks for data with over-allocation `extra`, in hundredths of a percent: the usable
-    /// capacity and the extra space, rounded down.
+    /// Returns the number of blocks of 4 KiB for data: the usable capacity, plus `extra` hundredths of a percent of it
+    /// (over-allocation), rounded down.
     pub fn blocks_with(&self, extra: u64) -> u64 {
         self.age.fill_blocks + self.age.fill_blocks * extra / PARTS
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::directory::Directory;
 use crate::format::change::{Attributes, Extent};
-use crate::format::file_type::{DIRECTORY, FORMAT, REGULAR, SYMLINK};
+use crate::format::file_type::{DIRECTORY, FORMAT, REGULAR};
 
 /// Extents of a file, in the order of the file's blocks and without overlaps. Most files have only one.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -120,11 +120,6 @@ impl Node {
     /// Returns whether the file type in `mode` is that of a regular file.
     pub fn is_regular(&self) -> bool {
         self.attributes.mode & FORMAT == REGULAR
-    }
-
-    /// Returns whether the file type in `mode` is that of a symbolic link.
-    pub fn is_symlink(&self) -> bool {
-        self.attributes.mode & FORMAT == SYMLINK
     }
 
     /// Returns the names that the file contains if it is a directory, and otherwise `None`.

@@ -41,7 +41,7 @@ use crate::device::area::Place;
 use crate::error::FsError;
 use crate::format::change::{Change, Inode};
 use crate::format::record::{DirectoryRecord, FileRecord};
-use crate::format::superblock::{FORMAT, Layout, Role, Standing, Superblock, Witness};
+use crate::format::superblock::{FORMAT, LastDurable, Layout, Role, Standing, Superblock};
 use crate::hot::Keeping;
 use crate::journal::Checksums;
 use crate::journal::checkpoint::Writer;
@@ -281,8 +281,8 @@ fn on_metadata(superblock: &Superblock, metadata: &Device, place: Place) -> Resu
     let standing = Standing { generation: SALVAGED_GENERATION, since: SALVAGED_GENERATION, known };
     let layout = layout_on(superblock, metadata, place)?;
     // The log and the checkpoints begin anew.
-    let (witness, format) = (Witness::default(), FORMAT);
-    let mut own = Superblock { member: copies[0] as u32, layout, standing, witness, format, ..superblock.clone() };
+    let (last_durable, format) = (LastDurable::default(), FORMAT);
+    let mut own = Superblock { member: copies[0] as u32, layout, standing, last_durable, format, ..superblock.clone() };
     own.members[copies[0]].geometry = metadata.geometry();
     Ok(own)
 }

@@ -40,8 +40,9 @@ use crate::log::Log;
 /// Ways in which the recorder interferes with the recorded program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Number of the sync of files, counted from 1 over the whole program, that fails with `EIO` and makes nothing
-    /// durable. `None`: no sync fails.
+    /// Number of the sync of files that fails with `EIO`, counted from 1 over the whole program. Syncs of folders are
+    /// not counted. The failed sync makes nothing durable, and later syncs do not write its bytes again. `None`: no
+    /// sync fails.
     pub failing_sync: Option<u64>,
     /// Whether syncs return success at once without being executed. This is faster, and the program sees no difference.
     pub answers_syncs: bool,

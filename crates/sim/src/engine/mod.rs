@@ -335,11 +335,6 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
     }
 
-    /// Returns a mutable reference to the workload, for example to add requests.
-    pub fn source_mut(&mut self) -> &mut S {
-        &mut self.source
-    }
-
     /// Returns a mutable reference to the observer.
     pub fn observer_mut(&mut self) -> &mut O {
         &mut self.observer

@@ -1,5 +1,5 @@
 # The interface that our own file systems write to, over zoned block devices: one of ours, and the kernel's.
-export IMBREX_ZONED_DEEDS=300
+export IMBREX_ZONED_ACTIONS=300
 serve_ublk --drive "$zoned" --time none
 IMBREX_ZONED_DEVICE=$disk device-tests zoned::zoned_block_devices_are_as_the_naive_drive --nocapture
 stop_server

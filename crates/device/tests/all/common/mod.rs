@@ -86,12 +86,12 @@ fn subjects_where(skips: impl Fn(&str) -> bool) -> Vec<Subject> {
     subjects
 }
 
-/// Performs random deeds on a new drive, and returns its image.
-pub(crate) fn worked(subject: &Subject, seed: u64, deeds: u32) -> Memory {
+/// Performs random actions on a new drive, and returns its image.
+pub(crate) fn worked(subject: &Subject, seed: u64, actions: u32) -> Memory {
     let (mut drive, mut store) = Store::create(Memory::new(), subject.header.clone()).expect("memory takes it");
     let mut plan = Plan::new();
-    for deed in draw(seed, drive.layer.capacity(), 24, deeds) {
-        let Some(commands) = deed.plan(drive.layer.as_mut(), &mut plan) else { continue };
+    for action in draw(seed, drive.layer.capacity(), 24, actions) {
+        let Some(commands) = action.plan(drive.layer.as_mut(), &mut plan) else { continue };
         let buffers: Vec<_> =
             commands.iter().map(|command| vec![seed as u8 + 1; command.sectors as usize * 512]).collect();
         let mut transfers: Vec<_> = commands

@@ -40,19 +40,19 @@ pub(crate) fn bytes_of(mut medium: Memory) -> Vec<u8> {
     bytes
 }
 
-/// Performs `deeds` random deeds on a new drive and shuts it down.
-pub(crate) fn recorded(subject: &Subject, seed: u64, deeds: u32, bounds: Bounds) -> Recorded {
+/// Performs `actions` random actions on a new drive and shuts it down.
+pub(crate) fn recorded(subject: &Subject, seed: u64, actions: u32, bounds: Bounds) -> Recorded {
     let (medium, mut drive, mut host) = begun(subject, seed, bounds);
-    drive = host.work(drive, deeds);
+    drive = host.work(drive, actions);
     drive.shut_down().expect("memory takes it");
     drop(drive);
     Recorded { image: medium.with(|medium| medium.clone()), right: host.right }
 }
 
 /// Like [`recorded`], but the process is killed after a flush and some reads.
-pub(crate) fn killed(subject: &Subject, seed: u64, deeds: u32) -> Recorded {
+pub(crate) fn killed(subject: &Subject, seed: u64, actions: u32) -> Recorded {
     let (medium, mut drive, mut host) = begun(subject, seed, Bounds::default());
-    drive = host.work(drive, deeds);
+    drive = host.work(drive, actions);
     drive.flush().expect("memory takes it");
     drop(drive);
     Recorded { image: medium.with(|medium| medium.clone()), right: host.right }
@@ -90,21 +90,21 @@ impl Host {
         Host { random: Xoshiro256StarStar::seed_from_u64(seed), right, version: 1 << 40 }
     }
 
-    /// Performs `deeds` random deeds that suit the kind of drive.
-    pub(crate) fn work(&mut self, drive: EmulatedDrive, deeds: u32) -> EmulatedDrive {
+    /// Performs `actions` random actions that suit the kind of drive.
+    pub(crate) fn work(&mut self, drive: EmulatedDrive, actions: u32) -> EmulatedDrive {
         let layer = &drive.drive().layer;
         let (is_host_managed, has_zones) = (layer.is_host_managed(), layer.zones().is_some());
         if has_zones {
             let mut device = EmulatedZoned::new(drive).expect("it has zones");
-            (0..deeds).for_each(|_| self.deed_in_zone(&mut device));
+            (0..actions).for_each(|_| self.act_in_zone(&mut device));
             device.into_drive()
         } else if is_host_managed {
             let mut device = EmulatedCaveat::new(drive).expect("it is a caveat disk");
-            (0..deeds).for_each(|_| self.deed_on_caveat(&mut device));
+            (0..actions).for_each(|_| self.act_on_caveat(&mut device));
             device.into_drive()
         } else {
             let mut drive = drive;
-            (0..deeds).for_each(|_| self.deed(&mut drive));
+            (0..actions).for_each(|_| self.act(&mut drive));
             drive
         }
     }
@@ -124,7 +124,7 @@ impl Host {
         (below(&mut self.random, self.right.len() as u64 - sectors), sectors)
     }
 
-    fn deed(&mut self, drive: &mut EmulatedDrive) {
+    fn act(&mut self, drive: &mut EmulatedDrive) {
         let (lba, sectors) = self.place();
         match below(&mut self.random, 12) {
             0 => drive.flush().expect("memory takes it"),
@@ -144,7 +144,7 @@ impl Host {
         }
     }
 
-    fn deed_in_zone(&mut self, device: &mut EmulatedZoned) {
+    fn act_in_zone(&mut self, device: &mut EmulatedZoned) {
         let index = below(&mut self.random, u64::from(device.mode_sense().zones)) as u32;
         let zone = device.zone(index).expect("it has this zone");
         let (start, sectors) = (zone.start.0, 1 + below(&mut self.random, SECTORS_MAX));
@@ -172,7 +172,7 @@ impl Host {
         }
     }
 
-    fn deed_on_caveat(&mut self, device: &mut EmulatedCaveat) {
+    fn act_on_caveat(&mut self, device: &mut EmulatedCaveat) {
         let (lba, sectors) = self.place();
         if below(&mut self.random, 12) == 0 {
             return device.flush().expect("memory takes it");

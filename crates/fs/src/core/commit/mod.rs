@@ -10,7 +10,7 @@ use crate::core::{Core, CoreParts, Fs, Sabotage};
 use crate::error::FsError;
 use crate::executor::{Signal, select};
 use crate::format::change::{Change, HEAT_BYTES, Inode};
-use crate::format::superblock::Witness;
+use crate::format::superblock::LastDurable;
 use crate::journal::checkpoint::Writer;
 
 /// Commits and checkpoints.
@@ -250,7 +250,12 @@ impl Committer<'_> {
         let header = writer.validate().await?;
         core.committer.newest.set((header.number, next));
         // The log keeps frames that this checkpoint replaces until the superblocks name the checkpoint.
-        area.witness(Witness { checkpoint: header.number, frame: core.log.durable_frame(), is_closed: false }).await?;
+        area.record_last_durable(LastDurable {
+            checkpoint: header.number,
+            frame: core.log.durable_frame(),
+            is_closed: false,
+        })
+        .await?;
         core.counters.add(|counters| counters.checkpoints += 1);
         core.log.release(place);
         self.free_released();
@@ -364,6 +369,6 @@ impl Committer<'_> {
         self.record_rows();
         self.checkpoint_from_now_on().await?;
         let (metadata, frame) = (&self.0.metadata, self.0.log.durable_frame());
-        Ok(metadata.witness(Witness { frame, is_closed: true, ..metadata.witnessed() }).await?)
+        Ok(metadata.record_last_durable(LastDurable { frame, is_closed: true, ..metadata.last_durable() }).await?)
     }
 }

@@ -164,32 +164,6 @@ impl Fs {
         }
     }
 
-    /// Creates a file without a name (`O_TMPFILE`), opens one handle of it, and returns its attributes. `mode` has the
-    /// encoding of `st_mode`, with the file type. `directory` only determines the owning group if it has the
-    /// set-group-ID bit. The last close removes the file, unless it was given a name ([`Fs::link`]).
-    ///
-    /// # Errors
-    /// [`FsError::Stale`] if `directory` does not exist, [`FsError::NoMetadataSpace`] if the metadata have no space,
-    /// [`FsError::HostFull`] if a device waits for space, [`FsError::ReadOnly`] on a read-only mount.
-    pub async fn make_unnamed(&self, directory: Inode, mode: u32, caller: Caller) -> Result<Attr, FsError> {
-        self.0.begin().await?;
-        let core = &self.0;
-        core.check_metadata_room(NODE_BYTES)?;
-        self.0.files().reserve_generations().await?;
-        let (inode, change) = {
-            let namespace = core.namespace.borrow();
-            let (inode, generation) = namespace.next_number()?;
-            let mut attributes =
-                new_attributes(core.time_ns(), mode, 0, caller, &namespace.node(directory)?.attributes);
-            attributes.generation = generation;
-            (inode, Change::Node { inode, attributes })
-        };
-        core.record(&[change]);
-        let open = self.0.files().open_or_new(inode);
-        open.handles.set(open.handles.get() + 1);
-        core.files().attr(inode)
-    }
-
     /// Gives file `inode` the additional name `name` in `directory` (a hard link), and returns its attributes. Writes
     /// back the file's data first, so that a name that is found after a power cut belongs to a whole file.
     ///

@@ -18,7 +18,7 @@ use crate::format::change::{Change, NODE_BYTES};
 use crate::format::hot_part::HotPart;
 use crate::format::limits::LOG_BLOCKS_MIN;
 use crate::format::shape::{DRIVES_MAX, PARITY_MAX, Shape, zones_of};
-use crate::format::superblock::{FORMAT, Layout, MIRRORS_MAX, Member, Role, Standing, Superblock, Witness};
+use crate::format::superblock::{FORMAT, LastDurable, Layout, MIRRORS_MAX, Member, Role, Standing, Superblock};
 use crate::journal::checkpoint::{self, Writer};
 use crate::journal::log::LogPlace;
 use crate::journal::mirror::State;
@@ -142,7 +142,7 @@ fn plan_of(
         members,
         shape,
         standing,
-        witness: Witness::default(),
+        last_durable: LastDurable::default(),
         writes: 0,
         hot_parts,
         taken_part: None,

@@ -161,8 +161,8 @@ async fn read_journal(area: &Mirror, superblock: &Superblock, bounds: &Bounds) -
     let mut records = 0;
     // At most two frames lie between the end of the log and a frame behind a damaged one. If only one checkpoint is
     // readable, or the newest is missing, the log of another checkpoint may follow. That log may begin anywhere.
-    let witness = area.witnessed();
-    let is_newest = headers == 2 && header.number >= witness.checkpoint;
+    let last_durable = area.last_durable();
+    let is_newest = headers == 2 && header.number >= last_durable.checkpoint;
     let sought = if is_newest { 2 * frame_blocks_max(layout.log.1) } else { layout.log.1 };
     let mut log = replay(area, uuid, layout.log, header.place, sought, async |record| {
         records += 1;
@@ -183,12 +183,12 @@ async fn read_journal(area: &Mirror, superblock: &Superblock, bounds: &Bounds) -
         Ok(())
     })
     .await?;
-    if log.head.frame < witness.frame {
+    if log.head.frame < last_durable.frame {
         // The superblocks record frames that are missing, and no checkpoint covers them.
-        log.behind_damage = log.behind_damage.or(Some(witness.frame - 1));
+        log.behind_damage = log.behind_damage.or(Some(last_durable.frame - 1));
     }
     // The number of a checkpoint whose header is missing must not be used again.
-    let header = Header { number: header.number.max(witness.checkpoint), ..header };
+    let header = Header { number: header.number.max(last_durable.checkpoint), ..header };
     Ok(Found { namespace, checksums, header, slot, log, records, heat })
 }
 
@@ -239,14 +239,14 @@ impl Fs {
             Some(Sabotage::CopyBeforeDurable) => Some(Mistake::FilesNotFlushed),
             Some(Sabotage::OneCopyWritten) => Some(Mistake::OneCopyWritten),
             Some(Sabotage::GenerationNotBegun) => Some(Mistake::GenerationNotBegun),
-            Some(Sabotage::NoWitness) => Some(Mistake::NoWitness),
+            Some(Sabotage::LastDurableNotRecorded) => Some(Mistake::LastDurableNotRecorded),
             _ => None,
         });
         // From here on an older program refuses the devices, since it may not know the records that are written now.
         area.begin().await?;
         let mut found = read_journal(&area, &members.superblock, &bounds).await?;
         // After a clean unmount no write was in flight, so no power cut explains a torn page.
-        found.checksums.may_be_torn(!members.superblock.witness.is_closed);
+        found.checksums.may_be_torn(!members.superblock.last_durable.is_closed);
         found.check(&area, &members.superblock, options.read_only)?;
         found.namespace.begin_numbers();
         if members.superblock.shape.is_some() {

@@ -286,8 +286,8 @@ impl Bands {
         usable - self.stuck()
     }
 
-    /// Returns the number of dead blocks in writable bands that are not emptied for now, after more than [`PARITY_MAX`]
-    /// (3) failures. No task can use these blocks.
+    /// Returns the number of dead blocks in writable bands that the cleaner does not choose for now, because more than
+    /// [`PARITY_MAX`] (3) attempts to empty them failed. No task can use these blocks.
     pub fn stuck(&self) -> u64 {
         let put_off = self.bands.iter().filter(|band| band.is_writable && band.is_put_off());
         put_off.map(|band| band.written - band.live).sum()
