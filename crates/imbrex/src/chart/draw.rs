@@ -16,6 +16,8 @@ pub(super) const LABEL: Font<'static> = Font { size: 11.5, anchor: "middle", col
 const TITLE: Font<'static> = Font { size: 15.0, anchor: "start", colour: "ink", is_bold: true };
 const LEGEND_ROW: f64 = 18.0;
 const SWATCH: f64 = 30.0;
+/// Half of the length of the cap of an error bar, in pixels.
+const CAP: f64 = 3.0;
 
 /// The inner rectangle that contains the data, in pixels.
 #[derive(Clone, Copy)]
@@ -61,7 +63,8 @@ struct Drawing<'a> {
 pub(super) fn chart(chart: &Chart, style: Style) -> String {
     let points = || chart.series.iter().flat_map(|series| series.points.iter());
     let x = chart.x.fit(points().map(|point| point.0).chain(markers(chart, true)));
-    let y = chart.y.fit(points().map(|point| point.1).chain(markers(chart, false)));
+    let error_bars = chart.series.iter().flat_map(Series::error_bars).flat_map(|(_, low, high)| [low, high]);
+    let y = chart.y.fit(points().map(|point| point.1).chain(error_bars).chain(markers(chart, false)));
     let names: Vec<(&str, String)> =
         chart.series.iter().map(|series| (series.name.as_str(), swatch(series, style))).collect();
     let rows = legend_rows(&names, chart.size.0);
@@ -150,6 +153,23 @@ impl Drawing<'_> {
             "<path class=\"series\" data-series=\"{index}\" data-name=\"{name}\" style=\"{look}\"{line_join} \
              d=\"{path}\"/>"
         ));
+        if !series.half_widths.is_empty() {
+            let path: String = series.error_bars().filter_map(|bar| self.error_bar(bar)).collect();
+            canvas.raw(&format!(
+                "<path class=\"series\" data-series=\"{index}\" data-name=\"{name}\" \
+                 style=\"fill:none;stroke:{colour};stroke-width:1.2\" d=\"{path}\"/>"
+            ));
+        }
+    }
+
+    /// Returns the path of an error bar with a cap at each end. On a logarithmic axis, a bar that reaches 0 or below ends
+    /// at the lower end of the axis.
+    fn error_bar(&self, (x, low, high): (f64, f64, f64)) -> Option<String> {
+        let (x, high) = self.place((x, high))?;
+        let low = self.frame.y(self.y.position(low).unwrap_or(0.0));
+        let (left, right) = (pixel(x - CAP), pixel(x + CAP));
+        let (x, low, high) = (pixel(x), pixel(low), pixel(high));
+        Some(format!("M{left} {low}H{right}M{x} {low}V{high}M{left} {high}H{right}"))
     }
 
     fn place(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {

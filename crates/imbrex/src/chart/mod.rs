@@ -67,10 +67,10 @@ impl Chart {
 
     /// Reduces every series with more points than `limit`, which counts as at least 4, to at most that many. Divides
     /// the x axis into intervals of equal length and keeps the first, last, lowest and highest point of each, so that
-    /// no peak is lost. Points must be in the order of x.
+    /// no peak is lost. Points must be in the order of x. A series with error bars keeps all points.
     pub fn thin(mut self, limit: usize) -> Chart {
         let x = self.x.fit(self.series.iter().flat_map(|series| series.points.iter().map(|point| point.0)));
-        for series in &mut self.series {
+        for series in self.series.iter_mut().filter(|series| series.half_widths.is_empty()) {
             thin::extremes(&mut series.points, limit, |value| x.position(value));
         }
         self

@@ -29,6 +29,9 @@ pub struct Series {
     pub shape: Shape,
     /// Points (x, y), in the units of the axes. They must be in the order of x, except for dots and marks.
     pub points: Vec<(f64, f64)>,
+    /// Half of the length of the error bar of each point, in the unit of the y axis: the bar reaches from y − h to y + h,
+    /// as far as the axis does. 0 draws no bar. Empty if the series has no error bars, else as long as `points`.
+    pub half_widths: Vec<f64>,
     /// Number that selects colour, dashes and mark: equal numbers look the same in every chart. Colours repeat after 8
     /// numbers, dashes and marks after 10.
     pub look: usize,
@@ -37,11 +40,28 @@ pub struct Series {
 }
 
 impl Series {
-    /// Creates a series that is not marked as a reference by fixed dashes. `name` is its name in the legend. `look`
+    /// Creates a series without error bars that is not marked as a reference by fixed dashes. `name` is its name in the legend. `look`
     /// selects colour, dashes and mark; equal numbers look the same. `points` are pairs (x, y) in the units of the
     /// axes.
     pub fn new(name: impl Into<String>, shape: Shape, look: usize, points: Vec<(f64, f64)>) -> Series {
-        Series { name: name.into(), shape, points, look, dashed: false }
+        Series { name: name.into(), shape, points, half_widths: Vec::new(), look, dashed: false }
+    }
+
+    /// Gives each point an error bar, of half the length in `half_widths` ([`Series::half_widths`]). If all are 0, the
+    /// series has none.
+    ///
+    /// # Panics
+    /// If `half_widths` is not as long as the list of points.
+    pub fn with_error_bars(mut self, half_widths: Vec<f64>) -> Series {
+        assert_eq!(half_widths.len(), self.points.len(), "one half width for each point");
+        self.half_widths = if half_widths.iter().all(|half| *half == 0.0) { Vec::new() } else { half_widths };
+        self
+    }
+
+    /// Returns the lower and upper end of each error bar, with its x value. Bars of length 0 are left out.
+    pub(super) fn error_bars(&self) -> impl Iterator<Item = (f64, f64, f64)> + '_ {
+        let bars = self.points.iter().zip(&self.half_widths).filter(|(_, half)| **half > 0.0);
+        bars.map(|(&(x, y), half)| (x, y - half, y + half))
     }
 
     /// Gives the line fixed dashes in place of those of its look.

@@ -61,7 +61,16 @@ fn points_of(charts: &[&Chart]) -> String {
             let name = Value::from(series.name.as_str());
             let _ = write!(json, "{comma}{{\"name\":{name},\"shape\":\"{shape}\",\"points\":[");
             points(&mut json, &series.points);
-            json += "]}";
+            json.push(']');
+            if !series.half_widths.is_empty() {
+                json += ",\"half_widths\":[";
+                for (index, half) in series.half_widths.iter().enumerate() {
+                    json += if index > 0 { "," } else { "" };
+                    number(&mut json, *half);
+                }
+                json.push(']');
+            }
+            json.push('}');
         }
         json.push(']');
     }

@@ -85,13 +85,13 @@
         if (!scattered) {
           var at = find(one.points, x.value(place), one.shape);
           var beyond = at < 0 || (one.shape === 'steps' && svg.dataset.y.indexOf('percentile') < 0 && at === one.points.length / 2 - 1);
-          if (!beyond) found.push({ index: index, name: one.name, x: one.points[2 * at], y: one.points[2 * at + 1] });
+          if (!beyond) found.push({ index: index, name: one.name, x: one.points[2 * at], y: one.points[2 * at + 1], half: (one.half_widths || [])[at] });
           return;
         }
         for (var i = 0; i < one.points.length; i += 2) {
           var across = (x.place(one.points[i]) - place) * frame[2], up = (y.place(one.points[i + 1]) - down) * frame[3];
           var distance = across * across + up * up;
-          if (distance < 400 && (!found.length || distance < found[0].distance)) found = [{ index: index, name: one.name, x: one.points[i], y: one.points[i + 1], distance: distance }];
+          if (distance < 400 && (!found.length || distance < found[0].distance)) found = [{ index: index, name: one.name, x: one.points[i], y: one.points[i + 1], half: (one.half_widths || [])[i / 2], distance: distance }];
         }
       });
       return { found: found, scattered: scattered };
@@ -111,7 +111,7 @@
       all.found.forEach(function (row) {
         var span = element('span', null, readout);
         element('i', row.name, span).style.color = 'var(--series-' + row.index % 8 + ')';
-        element('strong', label(row.y, y.unit), span);
+        element('strong', label(row.y, y.unit) + (row.half ? ' ± ' + label(row.half, y.unit).replace('×', '') : ''), span);
       });
       readout.className = 'readout';
       var host = svg.parentNode.getBoundingClientRect(), left = event.clientX - host.left;

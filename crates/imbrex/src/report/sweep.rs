@@ -103,14 +103,39 @@ pub(super) fn figure(summary: &Summary) -> Option<Figure> {
     if panes.is_empty() {
         return None;
     }
-    let caption = format!("A line goes through the drives that differ in {key} alone.");
+    let mut caption = format!("A line goes through the drives that differ in {key} alone.");
+    if summary.seeds.len() > 1 {
+        caption += &format!(" Error bars are 95 % intervals of the means over {} seeds.", summary.seeds.len());
+    }
     Some(Figure { id: "sweep", title: "By parameter", caption, layout: Layout::Tabs, is_wide: false, panes })
+}
+
+/// A point of a line over a parameter: the value of the parameter, the figure or its mean over the seeds, and half of the
+/// 95 % interval of the mean, which is 0 for one seed.
+pub(crate) type Point = (f64, f64, f64);
+
+/// Returns the lowest and the highest y value of points with error bars. The lower ends of the bars do not count if one of
+/// them is 0 or less, where no logarithmic axis reaches. Without points, the lowest value is above the highest.
+pub(crate) fn y_range(points: &[Point]) -> (f64, f64) {
+    let least = |of: fn(&Point) -> f64| points.iter().map(of).fold(f64::INFINITY, f64::min);
+    let high = points.iter().map(|point| point.1 + point.2).fold(f64::NEG_INFINITY, f64::max);
+    let low = Some(least(|point| point.1 - point.2)).filter(|low| *low > 0.0);
+    (low.unwrap_or_else(|| least(|point| point.1)), high)
+}
+
+/// Returns a line through `points`, with their error bars.
+pub(crate) fn with_error_bars(name: &str, look: usize, points: Vec<Point>) -> Series {
+    let half_widths = points.iter().map(|point| point.2).collect();
+    let points = points.into_iter().map(|(at, value, _)| (at, value)).collect();
+    Series::new(name, Shape::Line, look, points).with_error_bars(half_widths)
 }
 
 /// A quantity drawn over the parameter.
 struct Metric {
     name: &'static str,
     unit: Unit,
+    /// Its key in [`DriveResult::over_seeds`].
+    path: &'static str,
     of: fn(&DriveResult) -> Option<f64>,
 }
 
@@ -118,37 +143,54 @@ const METRICS: [Metric; 6] = [
     Metric {
         name: "write latency, mean",
         unit: Unit::Nanoseconds,
+        path: "latency_ns.write.mean",
         of: |drive| (drive.host.writes > 0).then_some(drive.latency_ns.write.mean as f64),
     },
     Metric {
         name: "write latency, 99 %",
         unit: Unit::Nanoseconds,
+        path: "latency_ns.write.p99",
         of: |drive| (drive.host.writes > 0).then_some(drive.latency_ns.write.p99 as f64),
     },
     Metric {
         name: "read latency, mean",
         unit: Unit::Nanoseconds,
+        path: "latency_ns.read.mean",
         of: |drive| (drive.host.reads > 0).then_some(drive.latency_ns.read.mean as f64),
     },
-    Metric { name: "longest stall", unit: Unit::Nanoseconds, of: |drive| Some(drive.longest_stall_ns as f64) },
+    Metric {
+        name: "longest stall",
+        unit: Unit::Nanoseconds,
+        path: "longest_stall_ns",
+        of: |drive| Some(drive.longest_stall_ns as f64),
+    },
     Metric {
         name: "write amplification",
         unit: Unit::Ratio,
+        path: "write_amplification",
         of: |drive| (drive.host.writes > 0).then_some(drive.write_amplification),
     },
-    Metric { name: "capacity", unit: Unit::Bytes, of: |drive| Some(drive.capacity_bytes as f64) },
+    Metric {
+        name: "capacity",
+        unit: Unit::Bytes,
+        path: "capacity_bytes",
+        of: |drive| Some(drive.capacity_bytes as f64),
+    },
 ];
 
 fn drawn(metric: &Metric, summary: &Summary, lines: &BTreeMap<String, Vec<(f64, usize)>>, x: Axis) -> Option<Chart> {
     let points_of = |line: &Vec<(f64, usize)>| {
-        let mut points: Vec<(f64, f64)> =
-            line.iter().filter_map(|&(value, index)| Some((value, (metric.of)(&summary.drives[index])?))).collect();
+        let point = |&(at, index): &(f64, usize)| {
+            let (drive, value) = (&summary.drives[index], (metric.of)(&summary.drives[index])?);
+            let over = drive.over_seeds.get(metric.path);
+            Some(over.map_or((at, value, 0.0), |over| (at, over.mean, over.half_width_95)))
+        };
+        let mut points: Vec<Point> = line.iter().filter_map(point).collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
         points
     };
-    let all: Vec<f64> = lines.values().flat_map(points_of).map(|point| point.1).collect();
-    let low = all.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let all: Vec<Point> = lines.values().flat_map(points_of).collect();
+    let (low, high) = y_range(&all);
     if low > high {
         return None;
     }
@@ -165,7 +207,7 @@ fn drawn(metric: &Metric, summary: &Summary, lines: &BTreeMap<String, Vec<(f64, 
         .described(format!("{} of each drive against its {label}, a line for each layer.", metric.name))
         .sized(SIZE.0, SIZE.1);
     for (look, (name, line)) in lines.iter().enumerate() {
-        chart = chart.with(Series::new(name, Shape::Line, look, points_of(line)));
+        chart = chart.with(with_error_bars(name, look, points_of(line)));
     }
     Some(chart)
 }
@@ -219,5 +261,27 @@ mod tests {
         let at: Vec<f64> = chart.series[0].points.iter().map(|point| point.0).collect();
         assert_eq!(at, [0.01, 0.02, 0.04]);
         assert!(super::figure(&summary(&["p", "q", "p+l:k=1"])).is_none());
+    }
+
+    #[test]
+    fn means_over_seeds_have_error_bars() {
+        let mut swept = summary(&["p+l:k=1%", "p+l:k=2%", "p+l:k=4%"]);
+        swept.seeds = vec![1, 2, 3];
+        for (drive, mean) in swept.drives.iter_mut().zip([10.0, 20.0, 30.0]) {
+            let over = imbrex_sim::Estimate { mean, half_width_95: 4.0, min: mean - 1.0, max: mean + 1.0 };
+            drive.over_seeds.insert("latency_ns.write.mean".into(), over);
+        }
+        let figure = figure(&swept).expect("it is drawn");
+        let Drawing::Chart(chart) = &figure.panes[0].1 else { panic!("it is a chart") };
+        assert_eq!(chart.series[0].points, [(0.01, 10.0), (0.02, 20.0), (0.04, 30.0)]);
+        assert_eq!(chart.series[0].half_widths, [4.0; 3]);
+        assert!(chart.y.range.is_some_and(|(low, high)| low < 6.0 && high > 34.0), "{:?}", chart.y);
+        assert!(figure.caption.contains("over 3 seeds"), "{}", figure.caption);
+    }
+
+    #[test]
+    fn the_range_leaves_out_ends_that_a_logarithm_cannot_show() {
+        assert_eq!(y_range(&[(1.0, 10.0, 4.0), (2.0, 20.0, 1.0)]), (6.0, 21.0));
+        assert_eq!(y_range(&[(1.0, 10.0, 14.0), (2.0, 20.0, 1.0)]), (10.0, 24.0));
     }
 }

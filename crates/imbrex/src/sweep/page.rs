@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::row::{Row, number};
-use crate::chart::{Axis, Chart, Series, Shape, Style, Unit, escape, swatch};
-use crate::report::{charts_json, document};
+use super::row::{HALF_WIDTH, Row, number};
+use crate::chart::{Axis, Chart, Style, Unit, escape, swatch};
+use crate::report::{Point, charts_json, document, with_error_bars, y_range};
 
 const SIZE: (f64, f64) = (580.0, 330.0);
 /// Ratio of the largest to the smallest value above which an axis is logarithmic.
@@ -31,7 +31,8 @@ const DRAWN: [(&str, &str, Unit, Option<&str>); 7] = [
 
 /// Returns the charts of `rows`: for each of `parameters`, one chart per measured quantity over the values of that
 /// parameter, with at most 40 lines. Leaves out parameters that have fewer than two values, or values that are not all
-/// numbers of one unit, and quantities without a line of two points.
+/// numbers of one unit, and quantities without a line of two points. Means over several seeds have error bars: their 95 %
+/// intervals.
 pub fn charts(rows: &[Row], parameters: &[String]) -> Vec<Chart> {
     let mut charts = Vec::new();
     for parameter in parameters {
@@ -121,20 +122,21 @@ fn chart(
     let point = |row: &&Row| {
         let is_there = there.is_none_or(|there| row.number(there).is_some_and(|count| count > 0.0));
         let at = row.number(&format!("{parameter}_number"))?;
-        row.number(column).filter(|_| is_there).map(|value| (at, value))
+        let half = row.number(&format!("{column}{HALF_WIDTH}")).unwrap_or(0.0);
+        row.number(column).filter(|_| is_there).map(|value| (at, value, half))
     };
     let drawn = lines.iter().map(|(name, rows)| {
-        let mut points: Vec<(f64, f64)> = rows.iter().filter_map(point).collect();
+        let mut points: Vec<Point> = rows.iter().filter_map(point).collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
         (name, points)
     });
-    let drawn: Vec<_> = drawn.filter(|(_, points)| points.len() > 1).take(LINES_MAX).collect();
-    let all = || drawn.iter().flat_map(|(_, points)| points);
-    let span = |of: fn(&(f64, f64)) -> f64| {
-        let least = all().map(of).fold(f64::INFINITY, f64::min);
-        (least, all().map(of).fold(f64::NEG_INFINITY, f64::max))
-    };
-    let ((first, last), (low, high)) = (span(|point| point.0), span(|point| point.1));
+    let mut drawn: Vec<_> = drawn.filter(|(_, points)| points.len() > 1).collect();
+    let count = drawn.len();
+    drawn.truncate(LINES_MAX);
+    let all: Vec<Point> = drawn.iter().flat_map(|(_, points)| points).copied().collect();
+    let first = all.iter().map(|point| point.0).fold(f64::INFINITY, f64::min);
+    let last = all.iter().map(|point| point.0).fold(f64::NEG_INFINITY, f64::max);
+    let (low, high) = y_range(&all);
     if first >= last {
         return None;
     }
@@ -150,11 +152,17 @@ fn chart(
     } else {
         Axis::linear(name, of).ranged((low - margin).max(0.0), high + margin)
     };
-    let mut chart = Chart::new(format!("{parameter}-{column}"), format!("{name} by {parameter}"), x, y)
-        .described(format!("{name} against {parameter}, a line for each drive."))
+    let mut title = format!("{name} by {parameter}");
+    if count > LINES_MAX {
+        let _ = write!(title, " (the first {LINES_MAX} of {count} lines)");
+    }
+    let has_bars = all.iter().any(|point| point.2 > 0.0);
+    let bars = if has_bars { " Error bars are 95 % intervals of the means over the seeds." } else { "" };
+    let mut chart = Chart::new(format!("{parameter}-{column}"), title, x, y)
+        .described(format!("{name} against {parameter}, a line for each drive.{bars}"))
         .sized(SIZE.0, SIZE.1);
     for (look, (name, points)) in drawn.into_iter().enumerate() {
-        chart = chart.with(Series::new(name, Shape::Line, look, points));
+        chart = chart.with(with_error_bars(name, look, points));
     }
     Some(chart)
 }
@@ -179,7 +187,11 @@ pub fn html(title: &str, rows: &[Row], parameters: &[String]) -> String {
         }
         let _ = write!(body, "</ul>{}</figure>", chart.svg(Style::Embedded));
     }
-    body += "</div></section>";
+    body += "</div>";
+    if charts.iter().any(|chart| chart.series.iter().any(|series| !series.half_widths.is_empty())) {
+        body += "<p>Points are means over several seeds; error bars and ± are the 95 % intervals of the means.</p>";
+    }
+    body += "</section>";
     body += &table(rows, parameters);
     body += "</main>";
     document(&format!("{title} – imbrex sweep"), &body, &charts_json(&charts.iter().collect::<Vec<_>>()))
@@ -197,9 +209,13 @@ fn table(rows: &[Row], parameters: &[String]) -> String {
     html += "<th scope=\"col\">write mean</th><th scope=\"col\">read mean</th><th scope=\"col\">write ampl.</th>\
              <th scope=\"col\">error</th></tr></thead><tbody>";
     for row in rows {
+        let half = |name: &str| row.number(&format!("{name}{HALF_WIDTH}")).filter(|half| *half > 0.0);
         let ms = |name: &str, of: &str| match (row.number(name), row.number(of)) {
             (Some(_), Some(0.0)) => "–".to_string(),
-            (Some(ns), _) => crate::human::duration_ns(ns as u64),
+            (Some(ns), _) => {
+                let half = half(name).map(|half| format!(" ± {}", crate::human::duration_ns(half as u64)));
+                crate::human::duration_ns(ns as u64) + &half.unwrap_or_default()
+            }
             (None, _) => String::new(),
         };
         let mut cells = vec![row.text("workload").unwrap_or_default().to_string()];
@@ -207,7 +223,9 @@ fn table(rows: &[Row], parameters: &[String]) -> String {
         cells.extend(parameters.iter().map(|parameter| row.text(parameter).unwrap_or_default().to_string()));
         cells.push(ms("write_mean_ns", "host_writes"));
         cells.push(ms("read_mean_ns", "host_reads"));
-        cells.push(row.number("write_amplification").map_or_else(String::new, crate::human::ratio));
+        let half = half("write_amplification").map(|half| format!(" ± {}", crate::human::ratio(half)));
+        let amplification = row.number("write_amplification").map_or_else(String::new, crate::human::ratio);
+        cells.push(amplification + &half.unwrap_or_default());
         cells.push(row.text("error").unwrap_or_default().to_string());
         html += "<tr>";
         for cell in cells {
@@ -252,6 +270,37 @@ mod tests {
         rows[0].cells.push(("read_mean_ns".into(), Kind::Long, Cell::Long(0)));
         let page = html("a sweep", &rows, &["share".to_string()]);
         assert!(page.contains("<td>20 ns</td><td>–</td>") && !page.contains("<td>0 ns</td>"), "{page}");
+    }
+
+    #[test]
+    fn several_seeds_have_error_bars_in_charts_and_half_widths_in_the_table() {
+        let mut rows = [row("p", "1%", 1_000), row("p", "2%", 2_000)];
+        for (row, half) in rows.iter_mut().zip([500.0, 250.0]) {
+            row.cells.push((format!("write_mean_ns{HALF_WIDTH}"), Kind::Real, Cell::Real(half)));
+        }
+        let drawn = &charts(&rows, &["share".to_string()])[0];
+        assert_eq!(drawn.series[0].half_widths, [500.0, 250.0]);
+        // The axis shows both ends: 500 to 2,250 ns.
+        assert!(drawn.y.range.is_some_and(|(low, high)| low < 500.0 && high > 2_250.0), "{:?}", drawn.y);
+        let page = html("a sweep", &rows, &["share".to_string()]);
+        assert!(page.contains("<td>1.0 µs ± 500 ns</td>") && page.contains("\"half_widths\":[500,250]"), "{page}");
+        // One bar: a cap, the vertical line, another cap.
+        let svg = drawn.svg(Style::Embedded);
+        let bars = svg.split("stroke-width:1.2\" d=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("bars");
+        assert_eq!((bars.matches('V').count(), bars.matches('H').count()), (2, 4), "{bars}");
+    }
+
+    #[test]
+    fn a_chart_says_how_many_lines_it_leaves_out() {
+        let row_of = |line: usize| ["1%", "2%"].map(|share| row(&format!("p+{line:02}"), share, 1));
+        let title = |lines: usize| {
+            let rows: Vec<Row> = (0..lines).flat_map(row_of).collect();
+            let chart = &charts(&rows, &["share".to_string()])[0];
+            (chart.series.len(), chart.title.clone())
+        };
+        let (all, some) = (title(40), title(43));
+        assert_eq!(all, (40, "write latency, mean by share".into()));
+        assert_eq!(some, (40, "write latency, mean by share (the first 40 of 43 lines)".into()));
     }
 
     fn with(mut row: Row, name: &str, value: &str) -> Row {

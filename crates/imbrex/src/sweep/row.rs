@@ -151,9 +151,9 @@ pub const INTEGRITY: [(&str, &str, Kind); 5] = [
     ("integrity_request", "/request", Kind::Long),
 ];
 
-/// Parses a value of a parameter or option as a number with its unit. A percentage becomes a fraction, a duration such
-/// as `5s` becomes nanoseconds, and a size such as `64k` becomes bytes. A bare number is a count. Returns `None` if
-/// `text` is none of these.
+/// Parses a value of a parameter or option as a number with its unit. A percentage becomes a fraction. A duration that
+/// ends with `s`, `h` or `d`, such as `5s` or `2ms`, becomes nanoseconds. A size such as `64k` becomes bytes; `30m` is
+/// a size too, and not 30 minutes. A bare number is a count. Returns `None` if `text` is none of these.
 pub fn number(text: &str) -> Option<(f64, Unit)> {
     if let Some(percent) = text.strip_suffix('%') {
         return Some((percent.parse::<f64>().ok()? / 100.0, Unit::Share));
