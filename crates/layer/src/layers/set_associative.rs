@@ -1,5 +1,7 @@
 //! `set-associative`: a shingled disk with a cache of regions on the same disk, or on flash (Cassuto 2010 §IV, Aghayev
-//! 2015 §3.1). There are N native regions and M cache regions; native region i uses cache region i mod M.
+//! 2015 §3.1). There are N native regions and M cache regions; native region i uses cache region i mod M. With
+//! `association=dynamic` (proposed in Cassuto 2010 §IV.D), a native region without cached sectors uses none. Its first
+//! write takes the cache region that is filled least, and the native region uses that one until it is merged.
 //!
 //! - Write: appended to the cache region. A sector that is written again is appended again, and its older copy is dead.
 //! - Collection: a write that finds its cache region full has it collected. Every native region with live sectors in
@@ -22,6 +24,7 @@
 //! 2. Cached runs lie in the filled part of their cache region and share no sector.
 //! 3. A cache region is overwritten only when the records that emptied it are durable.
 //! 4. No rewrite is open between plans.
+//! 5. With `association=dynamic`, a native region with cached sectors uses exactly one cache region.
 
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 
@@ -76,6 +79,13 @@ pub const INFO: LayerInfo = LayerInfo {
             help: "what the cache is kept on",
         },
         ParameterInfo {
+            key: "association",
+            kind: ParameterKind::Choice(&["modulo", "dynamic"]),
+            default: "modulo",
+            help: "cache region of a native region: its number modulo the number of cache regions, or the one filled \
+                   least at the first write since the native region was merged",
+        },
+        ParameterInfo {
             key: "rmw",
             kind: ParameterKind::Choice(&["whole", "tail"]),
             default: "whole",
@@ -89,6 +99,7 @@ pub const INFO: LayerInfo = LayerInfo {
         "region_size=5k,cache_share=10%,rmw=tail,cache_position=od",
         "region_tracks=2,cache_share=15%,cache_position=md",
         "region_size=8k,cache_share=10%,cache_medium=flash,rmw=tail",
+        "region_size=5k,cache_share=25%,association=dynamic",
     ],
     build,
 };
@@ -122,6 +133,9 @@ impl Set {
     }
 }
 
+/// Stands for the cache region of a native region that uses none.
+const NO_SET: u32 = u32::MAX;
+
 /// The `set-associative` layer.
 struct SetAssociative {
     natives: Regions,
@@ -130,6 +144,8 @@ struct SetAssociative {
     /// Empty list, which stands for the list of a region of which nothing was ever cached or trimmed.
     no_runs: RunList,
     sets: Vec<Set>,
+    /// The cache region of each native region, or [`NO_SET`]; `None` if it follows from the number of the native region.
+    assigned: Option<Vec<u32>>,
     medium: Medium,
     rewriter: Rewriter,
     whole: bool,
@@ -171,8 +187,10 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
             (regions, (0..caches).map(set).collect())
         }
     };
+    debug_assert!(sets.is_sorted_by_key(|set| set.start), "cache regions are in the order of their PBAs");
     Ok(Box::new(SetAssociative {
         lists: Sparse::new(natives.len()),
+        assigned: (parameters.choice("association") == "dynamic").then(|| vec![NO_SET; natives.len()]),
         no_runs: RunList::new(sets.iter().map(|set| set.sectors as u32).max().expect("there is a cache region")),
         natives,
         sets,
@@ -220,7 +238,7 @@ impl SetAssociative {
                 region += 1;
                 continue;
             }
-            let index = region % self.sets.len();
+            let index = self.assign(region);
             let set = &mut self.sets[index];
             let length = (region_end.min(end) - next).min(Sectors(set.sectors - set.fill));
             if length.is_zero() {
@@ -304,13 +322,54 @@ impl SetAssociative {
         });
     }
 
+    /// Returns the number of the cache region that `region` uses; `None` if it uses none.
+    fn set_index(&self, region: usize) -> Option<usize> {
+        match &self.assigned {
+            None => Some(region % self.sets.len()),
+            Some(assigned) => Some(assigned[region] as usize).filter(|&index| index < self.sets.len()),
+        }
+    }
+
+    /// Returns the cache region that `region` uses; any if it uses none, and so has no cached sectors.
     fn set_of(&self, region: usize) -> &Set {
-        &self.sets[region % self.sets.len()]
+        &self.sets[self.set_index(region).unwrap_or(0)]
+    }
+
+    /// Returns the number of the cache region for a write to `region`. If it uses none, it uses the one filled least
+    /// from now on; of several, the first.
+    fn assign(&mut self, region: usize) -> usize {
+        if let Some(index) = self.set_index(region) {
+            return index;
+        }
+        let fill = |index: &usize| self.sets[*index].fill;
+        let index = (0..self.sets.len()).min_by_key(fill).expect("there is a cache region");
+        self.set_assigned(region, index as u32);
+        index
+    }
+
+    fn set_assigned(&mut self, region: usize, index: u32) {
+        if let Some(assigned) = &mut self.assigned {
+            assigned[region] = index;
+        }
+    }
+
+    /// Ends the use of cache region `index` by all native regions, none of which has sectors in it.
+    fn release(&mut self, index: usize) {
+        for assigned in self.assigned.iter_mut().flatten().filter(|assigned| **assigned == index as u32) {
+            *assigned = NO_SET;
+        }
     }
 
     /// Returns the native regions that use cache region `index`, in order.
-    fn natives_of(&self, index: usize) -> impl Iterator<Item = usize> + use<> {
-        (index..self.natives.len()).step_by(self.sets.len())
+    fn natives_of(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
+        let (first, step) = if self.assigned.is_some() { (0, 1) } else { (index, self.sets.len()) };
+        (first..self.natives.len()).step_by(step).filter(move |region| self.set_index(*region) == Some(index))
+    }
+
+    /// Returns the number of the cache region in which `pba` lies, if any. Cache regions are in the order of their PBAs.
+    fn set_at(&self, pba: Pba) -> Option<usize> {
+        let index = self.sets.partition_point(|set| set.start <= pba).checked_sub(1)?;
+        (pba < self.sets[index].start + Sectors(self.sets[index].sectors)).then_some(index)
     }
 
     /// Frees cache region `index`: merges every native region that has live sectors in it (Cassuto 2010, algorithm
@@ -329,6 +388,7 @@ impl SetAssociative {
         plan.note(Record::Filled { cache_region: index as u64, filled_sectors: 0 }.encode());
         plan.barrier();
         self.sets[index].fill = 0;
+        self.release(index);
     }
 
     /// Fills `present` with the native regions that have live sectors in cache region `index`. Native regions that have
@@ -337,8 +397,9 @@ impl SetAssociative {
         self.present.clear();
         let has_cached = |list: &RunList| list.runs().any(|run| !run.is_absent());
         let is_cached = |region: &usize| self.lists.get(*region).is_some_and(has_cached);
-        let present = self.natives_of(index).filter(is_cached);
-        self.present.extend(present);
+        let mut present = std::mem::take(&mut self.present);
+        present.extend(self.natives_of(index).filter(is_cached));
+        self.present = present;
     }
 
     /// Plans the merge of a native region: reads it, replaces its cached and trimmed sectors, and writes it back.
@@ -378,14 +439,20 @@ impl SetAssociative {
             return Err("the run is empty or past the capacity");
         }
         let at = self.natives.locate(lba);
-        let index = at.region % self.sets.len();
+        let Some(index) = self.set_at(pba) else {
+            return Err("the run does not lie in a cache region");
+        };
+        if self.set_index(at.region).is_some_and(|own| own != index) {
+            return Err("the native region uses another cache region");
+        }
+        self.set_assigned(at.region, index as u32);
         let set = &mut self.sets[index];
         if at.offset + sectors > self.natives.sectors(at.region) {
             return Err("the run crosses the end of a native region");
         }
         let end = set.start.0 + set.sectors;
-        if pba < set.start || pba.0.checked_add(sectors.0).is_none_or(|last| last > end) {
-            return Err("the run does not lie in its cache region");
+        if pba.0.checked_add(sectors.0).is_none_or(|last| last > end) {
+            return Err("the run crosses the end of its cache region");
         }
         set.fill = set.fill.max((pba + sectors - set.start).0);
         let place = (pba - set.start).0 as u32;
@@ -397,6 +464,9 @@ impl SetAssociative {
         match self.sets.get_mut(cache_region as usize) {
             Some(set) if filled_sectors <= set.sectors => set.fill = filled_sectors,
             Some(_) | None => return Err("there is no such cache region, or it is smaller"),
+        }
+        if filled_sectors == 0 {
+            self.release(cache_region as usize);
         }
         Ok(())
     }
@@ -417,6 +487,19 @@ impl SetAssociative {
         Ok(())
     }
 
+    /// Appends the records of all runs of `region`.
+    fn checkpoint_region(&self, region: usize, notes: &mut Vec<Note>) {
+        let (first, cache) = (self.natives.first_lba(region), self.set_of(region).start);
+        notes.extend(self.list(region).runs().map(|run| {
+            let (lba, sectors) = (first + Sectors(run.offset as u64), Sectors(run.length as u64));
+            let record = match run.is_absent() {
+                true => Record::Trimmed { lba, sectors },
+                false => Record::Appended { lba, sectors, pba: cache + Sectors(run.place as u64) },
+            };
+            record.encode()
+        }));
+    }
+
     fn holds(&self, lba: Lba, sectors: Sectors) -> bool {
         !sectors.is_zero() && lba.0.checked_add(sectors.0).is_some_and(|end| end <= self.natives.capacity().0)
     }
@@ -424,6 +507,7 @@ impl SetAssociative {
     /// Removes the runs of `region` from the map, and closes the open rewrite.
     fn forget(&mut self, region: usize) {
         self.list_mut(region).clear();
+        self.set_assigned(region, NO_SET);
         self.rewriter.ended();
     }
 
@@ -510,39 +594,40 @@ impl Layer for SetAssociative {
         if let Some(target) = self.rewriter.open() {
             return Err(Violation { layer: INFO.name, invariant: 4, detail: format!("open: {target:?}") });
         }
+        let has_cached = |region: &usize| self.list(*region).runs().any(|run| !run.is_absent());
+        let uses_none = |region: &usize| self.set_index(*region).is_none();
+        if let Some(region) = (0..self.natives.len()).filter(uses_none).find(has_cached) {
+            let detail = format!("region {region} has cached sectors, and uses no cache region");
+            return Err(Violation { layer: INFO.name, invariant: 5, detail });
+        }
         (0..self.sets.len()).try_for_each(|index| self.check_set(index))
     }
 
     /// Returns the memory of the map. The formula is ours, because neither paper gives one: for each sector of the
-    /// cache, the native region of the set that the sector belongs to, and its place in that region.
+    /// cache, the native region of the set that the sector belongs to, and its place in that region. With
+    /// `association=dynamic` all native regions count as a set's, and each has the number of its cache region.
     fn memory(&self) -> MapMemory {
-        let natives_per_set = self.natives.len().div_ceil(self.sets.len()) as u64;
+        let natives = self.natives.len();
+        let natives_per_set = natives.div_ceil(if self.assigned.is_some() { 1 } else { self.sets.len() }) as u64;
+        let association = self.assigned.as_ref().map_or(0, |_| natives as u64 * bits_for(self.sets.len() as u64 + 1));
         let bits = bits_for(natives_per_set) + bits_for(self.natives.sectors_max().0);
         let cache_sectors: u64 = self.sets.iter().map(|set| set.sectors).sum();
         let lists: u64 = self.lists.iter().map(|(_, list)| list.measured_bytes()).sum();
-        let fixed = self.lists.measured_bytes() as usize + self.sets.len() * std::mem::size_of::<Set>();
+        let assigned = self.assigned.as_ref().map_or(0, |assigned| std::mem::size_of_val(&assigned[..]));
+        let fixed = self.lists.measured_bytes() as usize + self.sets.len() * std::mem::size_of::<Set>() + assigned;
         MapMemory {
-            formula_bytes: (cache_sectors * bits).div_ceil(8),
+            formula_bytes: (cache_sectors * bits + association).div_ceil(8),
             measured_bytes: lists + fixed as u64 + self.natives.measured_bytes(),
         }
     }
 
     fn checkpoint(&self, notes: &mut Vec<Note>) {
         for (index, set) in self.sets.iter().enumerate() {
-            for region in self.natives_of(index) {
-                let first = self.natives.first_lba(region);
-                notes.extend(self.list(region).runs().map(|run| {
-                    let (lba, sectors) = (first + Sectors(run.offset as u64), Sectors(run.length as u64));
-                    let pba = set.start + Sectors(run.place as u64);
-                    let record = match run.is_absent() {
-                        true => Record::Trimmed { lba, sectors },
-                        false => Record::Appended { lba, sectors, pba },
-                    };
-                    record.encode()
-                }));
-            }
+            self.natives_of(index).for_each(|region| self.checkpoint_region(region, notes));
             notes.push(Record::Filled { cache_region: index as u64, filled_sectors: set.fill }.encode());
         }
+        let uses_none = |region: &usize| self.set_index(*region).is_none();
+        (0..self.natives.len()).filter(uses_none).for_each(|region| self.checkpoint_region(region, notes));
         notes.extend(self.rewriter.open_note());
     }
 

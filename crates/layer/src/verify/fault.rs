@@ -100,8 +100,9 @@ pub struct CheckError {
     /// Number of the plan among those that the checker was given, counted from 1.
     pub plan: u64,
     /// The step at which the checker found the fault, with its index (counted from 0) in the layer's plan. The cause
-    /// may be an earlier step: a lost copy is found at the next barrier, and a destroyed sector when it is read. `None`
-    /// if the fault was found after the last step of the plan.
+    /// may be an earlier step: a destroyed sector is found when it is read, and a lost newest copy at the next barrier
+    /// if the checker was made with `power_safe`. `None` if the fault was found after the last step of the plan, as are
+    /// losses that neither a read nor a barrier showed.
     pub step: Option<(usize, Step)>,
     /// The fault.
     pub fault: Fault,

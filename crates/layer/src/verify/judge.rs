@@ -170,8 +170,9 @@ pub fn every_cut_of_short_runs(info: &'static LayerInfo, seeds: std::ops::Range<
     });
 }
 
-/// Tests recovery from power cuts in a run of 200 random plans: after each step two random states of the medium are
-/// tried. The seeds are those of `seeds` plus 1,000. Runs once for each seed on every toy.
+/// Tests recovery from power cuts in a run of 200 random plans. After each write, journal record and barrier, the run
+/// tries at most two of the states of the medium that a cut can leave there, chosen at random. Runs once for each seed
+/// on every toy. The seed of a run is 1,000 plus a number from `seeds`.
 ///
 /// # Panics
 ///

@@ -40,9 +40,9 @@ impl Account {
         self.moved += sectors;
     }
 
-    /// Returns whether a move that writes `sectors` may begin. It may if the layer would then not have written more
-    /// sectors, besides the host's, than read-modify-write with nothing moved would have, plus 1/`watch` of those. If
-    /// `watch` is 0, every move may begin.
+    /// Returns whether a move that writes `sectors` may begin. Sectors that the host itself writes do not count here.
+    /// With the move, the layer must have written no more sectors than read-modify-write would have written if nothing
+    /// had been moved, plus 1/`watch` of that number. If `watch` is 0, every move may begin.
     pub fn allows(&self, sectors: u64, watch: u32) -> bool {
         watch == 0 || self.written + self.moved + sectors <= self.unmoved + self.unmoved / watch as u64
     }

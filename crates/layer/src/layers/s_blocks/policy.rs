@@ -17,11 +17,18 @@ pub(super) enum Policy {
     MostCachedBlocks,
     /// The S-block to which the oldest live sectors of the cache buffer belong.
     CacheTail,
+    /// A combination of the first two: of the S-blocks with cached sectors, the nearest to the tail of the S-block buffer,
+    /// as many as a quarter of the buffer holds, are candidates; the one with the most cached sectors is chosen.
+    MostCachedNearTail,
 }
+
+/// Share of the S-block buffer that holds the candidates of [`Policy::MostCachedNearTail`]: one in this many.
+const NEAR_TAIL: usize = 4;
 
 impl Policy {
     /// The names of the policies in parameters, in the order of the variants.
-    pub(super) const NAMES: &'static [&'static str] = &["closest-to-tail", "most-cached-blocks", "cache-tail"];
+    pub(super) const NAMES: &'static [&'static str] =
+        &["closest-to-tail", "most-cached-blocks", "cache-tail", "most-cached-near-tail"];
 
     /// Returns the policy called `name`, which must be one of [`Policy::NAMES`]; any other name gives
     /// [`Policy::ClosestToTail`].
@@ -29,6 +36,7 @@ impl Policy {
         match name {
             "most-cached-blocks" => Policy::MostCachedBlocks,
             "cache-tail" => Policy::CacheTail,
+            "most-cached-near-tail" => Policy::MostCachedNearTail,
             _ => Policy::ClosestToTail,
         }
     }
@@ -48,6 +56,12 @@ impl Policy {
                 in_order_of_slots(state, section).rev().max_by_key(sectors)
             }
             Policy::CacheTail => oldest_cached(state, section),
+            Policy::MostCachedNearTail => {
+                let candidates = state.sections[section].slots.len().div_ceil(NEAR_TAIL);
+                let sectors = |sblock: u64| state.cached(section, sblock).sectors();
+                let more = |best, next| if sectors(next) > sectors(best) { next } else { best };
+                in_order_of_slots(state, section).take(candidates).reduce(more)
+            }
         };
         chosen.expect("a section with live cached sectors has an S-block they belong to")
     }

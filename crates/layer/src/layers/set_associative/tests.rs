@@ -127,6 +127,40 @@ fn native_regions_take_turns_over_the_cache_regions() {
     );
 }
 
+/// Native regions 0, 3 and 6 use one cache region by their numbers. With dynamic association each takes the cache region
+/// that is filled least, and gives it back when it is merged.
+#[test]
+fn with_dynamic_association_a_native_region_takes_the_emptiest_cache_region() {
+    let mut layer = layer(&[TOY, &[("safety", "paper"), ("association", "dynamic")]]);
+    let place = |layer: &mut dyn Layer, lba: u64, sectors: u32| {
+        let mut plan = Plan::new();
+        layer.plan(&[Command::write(lba, sectors)], &mut plan);
+        let merges = plan.phases.iter().filter(|phase| phase.kind == GroupKind::Cleaning).count();
+        let own = plan.steps.iter().rfind(|step| step.op == StepOp::Write && step.cause == Cause::Host);
+        (own.expect("the host's write").pba.0, merges)
+    };
+    let layer = layer.as_mut();
+    assert_eq!(place(layer, 0, 10), (1134, 0), "region 0: the first of three empty ones");
+    assert_eq!(place(layer, 48, 4), (1155, 0), "region 3: the second");
+    assert_eq!(place(layer, 96, 6), (1176, 0), "region 6: the third");
+    assert_eq!(place(layer, 144, 2), (1159, 0), "region 9: the second has 4 sectors, the least");
+    assert_eq!(place(layer, 12, 4), (1144, 0), "region 0 keeps the first");
+    // The second cache region has 10 sectors left. Regions 3 and 9 are merged: two groups, and the emptied region's.
+    assert_eq!(place(layer, 50, 11).0, 1155, "the last sector of region 3's write finds it emptied");
+    assert_eq!(place(layer, 144, 2), (1156, 0), "region 9 uses none since, and this one has a single sector");
+    layer.self_check().expect("invariants hold");
+    // A checkpoint restores which cache region each uses.
+    let mut notes = Vec::new();
+    layer.checkpoint(&mut notes);
+    let mut fresh = self::layer(&[TOY, &[("safety", "paper"), ("association", "dynamic")]]);
+    notes.iter().for_each(|note| fresh.replay(note).expect("it is taken"));
+    assert_eq!(place(fresh.as_mut(), 0, 1), place(layer, 0, 1));
+    assert_eq!(place(fresh.as_mut(), 192, 1), place(layer, 192, 1));
+    // Region 0 uses the first cache region: a record that puts it into the third is refused.
+    let elsewhere = Record::Appended { lba: Lba(0), sectors: Sectors(1), pba: Pba(1176 + 15) }.encode();
+    assert!(fresh.replay(&elsewhere).is_err());
+}
+
 #[test]
 fn a_trim_stays_absent_through_a_merge() {
     let mut layer = layer(&[TOY, &[("safety", "paper"), ("rmw", "tail")]]);

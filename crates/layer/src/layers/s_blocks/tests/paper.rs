@@ -82,7 +82,9 @@ fn closest_to_tail_never_moves_many_sblocks_and_most_cached_does() {
     let closest = cost_of(Policy::ClosestToTail, 20_000);
     let most = cost_of(Policy::MostCachedBlocks, 20_000);
     let tail = cost_of(Policy::CacheTail, 20_000);
-    for (name, cost) in [("closest-to-tail", &closest), ("most-cached-blocks", &most), ("cache-tail", &tail)] {
+    let combined = cost_of(Policy::MostCachedNearTail, 20_000);
+    let all = [&closest, &most, &tail, &combined];
+    for (name, cost) in Policy::NAMES.iter().zip(all) {
         println!(
             "{name}: {} sectors cleaned a write, at most {} in one; at most {} S-blocks moved in one",
             cost.cleaned_per_write, cost.longest_cleaned, cost.longest_move
@@ -92,6 +94,7 @@ fn closest_to_tail_never_moves_many_sblocks_and_most_cached_does() {
     assert!(closest.longest_move <= 10, "closest-to-tail moved {} S-blocks in one write", closest.longest_move);
     assert!(most.longest_move >= 98, "most-cached-blocks moved at most {} of 196 S-blocks", most.longest_move);
     assert!(most.longest_cleaned >= 20 * closest.longest_cleaned);
+    assert!(closest.longest_move < combined.longest_move && combined.longest_move < most.longest_move);
 }
 
 #[test]
@@ -161,8 +164,8 @@ fn the_map_takes_what_the_formula_says() {
     assert_eq!(grown, 64 * 24 + 4 * 6 + 32 * 4 + 8192 / 8);
 }
 
-/// Goal: if all S-blocks of a drive are written, memory grows by the documented bytes for each run. A drive of 8 TB
-/// whose caches hold 20 million runs then takes well below 300 MB. Method: one run in each S-block, then a second one.
+/// Goal: if all S-blocks of a drive are written, memory grows by the documented bytes for each run. Method: one run in
+/// each S-block, then a second one.
 #[test]
 fn every_run_takes_a_few_bytes() {
     let mut layer = super::layer(paper(1500), Direct::Off);

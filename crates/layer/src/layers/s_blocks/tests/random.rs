@@ -165,7 +165,7 @@ const WIDE: Shape = Shape {
 
 #[test]
 fn random_runs_and_cuts_keep_every_sector() {
-    for policy in [Policy::ClosestToTail, Policy::MostCachedBlocks, Policy::CacheTail] {
+    for policy in Policy::NAMES.iter().map(|name| Policy::named(name)) {
         for direct in [Direct::Off, Direct::Whole, Direct::Stream] {
             for seed in 0..3 {
                 random_run(TOY, policy, direct, seed % 2, seed);
