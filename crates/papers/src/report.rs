@@ -111,8 +111,9 @@ pub struct Claim {
     pub ours: String,
     /// Verdict: whether the claim holds in our run.
     pub verdict: Verdict,
-    /// For a fitted claim, each parameter that was set, with its value and the figure of the paper that set it;
-    /// otherwise `None`.
+    /// For a fitted claim, each parameter that was set, as `PARAMETER = VALUE (SOURCE)`, separated by semicolons;
+    /// otherwise `None`. SOURCE is the figure, table or section from which the value was taken, mostly with the number
+    /// found there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fitted_by: Option<String>,
     /// Verdict with each seed, if the experiment ran with several; otherwise empty.

@@ -8,7 +8,7 @@ use imbrex_trace::{Input, TraceOptions};
 use super::super::lab::{Bench, Counts, mean};
 use super::super::report::Table;
 use super::super::{ClaimKind, Experiment, Replication, Report};
-use super::under_test::SET_ASSOCIATIVE;
+use super::under_test::{DYNAMIC, SET_ASSOCIATIVE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::run::many;
@@ -62,6 +62,7 @@ struct Run {
 fn run(replication: &Replication) -> Result<Report, Failure> {
     let closest = measure(CLOSEST, WRITES, replication)?;
     let steady = measure(CLOSEST, WRITES_TO_STEADY, replication)?;
+    let extra = measure(&format!("{CLOSEST},extra_destages=1"), WRITES_TO_STEADY, replication)?;
     let most = measure(MOST, WRITES, replication)?;
     let set_associative = measure(SET_ASSOCIATIVE, WRITES, replication)?;
     let mut report = Report {
@@ -76,7 +77,10 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     };
     sustained(&mut report, &closest, &set_associative);
     rise(&mut report, &Rise::of(&steady));
+    within_their_time(&mut report, &closest);
+    convergence(&mut report, &Rise::of(&steady), &Rise::of(&extra));
     longest(&mut report, &closest, &most);
+    report.tables.push(sizes(replication)?);
     report.tables.push(variants(replication)?);
     if let Some(table) = real_trace(replication)? {
         report.tables.push(table);
@@ -127,13 +131,100 @@ fn sustained(report: &mut Report, closest: &Run, set_associative: &Run) {
         format!("{zero} of {}", windows.len()),
         Some(zero == 0),
     );
-    let (ours, other) = (mean(windows), mean(after(set_associative)));
+    report.remarks.push(format!(
+        "In the 4,000 s after the cliff, a length of ours, S-blocks serve {:.1} writes a second on average and the \
+         set-associative cache {:.1}. The paper compares no such means.",
+        mean(windows),
+        mean(after(set_associative))
+    ));
+}
+
+/// Course of the rate in the paper's 1,000 s, in mean IOPS.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct TheirTime {
+    /// Mean before the cliff.
+    first: f64,
+    /// Lowest mean of 10 s after the cliff.
+    drop: f64,
+    /// Mean of the last 100 s.
+    end: f64,
+}
+
+/// Length of the paper's run in seconds (§V.D).
+const THEIR_SECONDS: usize = 1_000;
+
+impl TheirTime {
+    /// `windows` are the writes of each second from the start, `cliff` the second of the first cleaning. Returns `None`
+    /// if the cliff comes too late for 100 s after it.
+    fn of(windows: &[u32], cliff: usize) -> Option<TheirTime> {
+        let windows = &windows[..windows.len().min(THEIR_SECONDS)];
+        let (before, after) = windows.split_at_checked(cliff)?;
+        let tail = after.len().checked_sub(100)?;
+        let drop = after.chunks_exact(10).map(mean).fold(f64::INFINITY, f64::min);
+        Some(TheirTime { first: mean(before), drop, end: mean(&after[tail..]) })
+    }
+
+    fn of_run(run: &Run) -> Option<TheirTime> {
+        TheirTime::of(run.counts.between(SimTime::ZERO, run.end), (run.cliff.0 / 1_000_000_000) as usize)
+    }
+
+    /// Returns whether the rate drops to around 50 IOPS and is around 80 at the end of the 1,000 s.
+    fn is_as_theirs(&self) -> bool {
+        is_near(self.drop, 50.0) && is_near(self.end, 80.0)
+    }
+}
+
+fn is_near(mean: f64, theirs: f64) -> bool {
+    (mean / theirs - 1.0).abs() <= NEAR
+}
+
+fn within_their_time(report: &mut Report, closest: &Run) {
+    let found = TheirTime::of_run(closest);
     report.claim(
         ClaimKind::Shape,
-        "mean IOPS of the 4,000 s after the cliff, S-blocks and set-associative",
-        "S-blocks above (the 4,000 s are ours)",
-        format!("{ours:.1} and {other:.1}"),
-        Some(ours > other),
+        "the drop and the rise within the 1,000 s of the paper's run",
+        "to around 50, and to a steady average of around 80",
+        found.map_or("the cliff is later".into(), |found| format!("to {:.0}, and to {:.0}", found.drop, found.end)),
+        Some(found.is_some_and(|found| found.is_as_theirs())),
+    );
+}
+
+/// Drives of a share of the paper's size: the same shares, S-blocks, and S-blocks in a section.
+const PARTS: [u64; 5] = [1, 2, 5, 10, 20];
+
+/// Returns a table of the paper's 1,000 s on smaller drives. The size for which the paper ran is not given.
+fn sizes(replication: &Replication) -> Result<Table, Failure> {
+    let rows = many::of_each(&PARTS, None, |_, part| {
+        let (size, sections, tracks) = (307_200_000_000 / part, 1_500 / part, 214_000 / part);
+        let words = format!("size={size},sections={sections},geometry.tracks={tracks}");
+        // The rate before the cliff is at most 400 writes a second.
+        let run = measure(&format!("{CLOSEST},{words}"), 900 * THEIR_SECONDS as u64, replication)?;
+        let found = TheirTime::of_run(&run);
+        let cells =
+            |of: fn(&TheirTime) -> f64| found.as_ref().map_or("–".into(), |found| format!("{:.0}", of(found)));
+        Ok(vec![
+            format!("{:.1} GB", size as f64 / 1e9),
+            format!("{:.0} s", run.cliff.0 as f64 / 1e9),
+            cells(|found| found.first),
+            cells(|found| found.drop),
+            cells(|found| found.end),
+        ])
+    })?;
+    let columns =
+        ["size", "first cleaning after", "IOPS before it", "lowest of 10 s after it", "last 100 s of 1,000 s"];
+    let heading = "The paper's 1,000 s on smaller drives".to_string();
+    Ok(Table { heading, columns: columns.map(String::from).to_vec(), rows })
+}
+
+/// Judges §V.D: destaging more S-blocks than necessary makes the rate converge sooner, after a deeper drop.
+fn convergence(report: &mut Report, needed: &Rise, extra: &Rise) {
+    let of = |rise: &Rise| format!("{:.0} IOPS, then {},000 s", rise.drop, rise.thousands);
+    report.claim(
+        ClaimKind::Shape,
+        "one S-block more destaged than necessary: the drop, and the time to the rate of the end",
+        "a deeper temporary drop, and a quicker convergence (§V.D)",
+        format!("{}; without it {}", of(extra), of(needed)),
+        Some(extra.drop < needed.drop && extra.thousands < needed.thousands),
     );
 }
 
@@ -170,7 +261,6 @@ impl Rise {
     /// Returns whether the rise is the paper's: around 50 IOPS at the drop, around 80 at the end, in more than one
     /// interval.
     fn is_as_theirs(&self) -> bool {
-        let is_near = |mean: f64, theirs: f64| (mean / theirs - 1.0).abs() <= NEAR;
         is_near(self.drop, 50.0) && is_near(self.end, 80.0) && self.thousands > 1
     }
 }
@@ -184,7 +274,7 @@ fn rise(report: &mut Report, rise: &Rise) {
     let Rise { drop, thousands, peak, end } = rise;
     report.claim(
         ClaimKind::Shape,
-        "IOPS after the cliff: from the drop on, and at the end",
+        "IOPS after the cliff: from the drop on, and at the end, in any time",
         "around 50, slowly rising to around 80",
         format!("{drop:.0}, after {thousands},000 s the {end:.0} of the end; in between {peak:.0}"),
         Some(rise.is_as_theirs()),
@@ -236,7 +326,7 @@ fn variants(replication: &Replication) -> Result<Table, Failure> {
 const REAL: &str = "../shared/traces/cloudPhysicsIO.vscsi";
 
 /// Drives run on the real trace, to find the parameters that determine how much S-blocks write there.
-const ON_REAL: [(&str, &str); 9] = [
+const ON_REAL: [(&str, &str); 11] = [
     ("set-associative, the paper's steps", SET_ASSOCIATIVE),
     ("set-associative, power-safe", "cassuto-307g+set-associative"),
     ("S-blocks", CLOSEST),
@@ -246,6 +336,8 @@ const ON_REAL: [(&str, &str); 9] = [
     ("ten times the spare S-blocks", "cassuto-307g+s-blocks:policy=closest-to-tail,sblock_share=10%"),
     ("twenty times the spare S-blocks", "cassuto-307g+s-blocks:policy=closest-to-tail,sblock_share=20%"),
     ("the other policy", MOST),
+    ("both criteria combined (§V.C)", "cassuto-307g+s-blocks:policy=most-cached-near-tail"),
+    ("set-associative, dynamic association (§IV.D)", DYNAMIC),
 ];
 
 /// Returns a table that compares S-blocks with set-associative on a real trace, one change at a time. Returns `None`
@@ -310,6 +402,7 @@ mod tests {
     use rand_core::{RngCore, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
 
+    use super::super::super::report::Verdict;
     use super::*;
 
     #[test]
@@ -321,6 +414,37 @@ mod tests {
         assert!(!rise(&[110.0, 50.0, 80.0, 80.0, 80.0, 80.0, 80.0, 80.0]), "not slowly");
         assert!(!rise(&[50.0, 60.0, 70.0, 80.0, 90.0, 100.0, 110.0, 120.0]), "not around 80");
         assert!(!rise(&[50.0, 60.0, 70.0, 80.0, 80.0, 70.0, 60.0, 60.0]), "around 80, and not in the end");
+    }
+
+    #[test]
+    fn their_time_is_the_first_thousand_seconds() {
+        // 200 s at 180, then a drop to 50 that rises to 80 by a line of 700 s, and what comes after 1,000 s.
+        let rate = |second: u32| match second {
+            0..200 => 180,
+            200..900 => 50 + (second - 200) * 30 / 700,
+            900..1000 => 80,
+            _ => 500,
+        };
+        let windows: Vec<u32> = (0..1_500).map(rate).collect();
+        let found = TheirTime::of(&windows, 200).expect("100 s are there");
+        assert_eq!((found.first, found.drop, found.end), (180.0, 50.0, 80.0));
+        assert!(found.is_as_theirs());
+        assert!(!TheirTime { drop: 61.0, ..found }.is_as_theirs() && !TheirTime { end: 63.0, ..found }.is_as_theirs());
+        assert_eq!(TheirTime::of(&windows, 901), None, "fewer than 100 s after the cliff");
+        assert_eq!(TheirTime::of(&windows[..150], 200), None, "no cliff in the run");
+    }
+
+    #[test]
+    fn a_quicker_convergence_needs_fewer_seconds_after_a_deeper_drop() {
+        let judged = |needed: (f64, usize), extra: (f64, usize)| {
+            let rise = |(drop, thousands)| Rise { drop, thousands, peak: 90.0, end: 80.0 };
+            let mut report = Report::default();
+            convergence(&mut report, &rise(needed), &rise(extra));
+            report.claims[0].verdict
+        };
+        assert_eq!(judged((50.0, 12), (40.0, 8)), Verdict::Yes);
+        assert_eq!(judged((50.0, 12), (50.0, 8)), Verdict::No, "no deeper");
+        assert_eq!(judged((50.0, 12), (40.0, 12)), Verdict::No, "no quicker");
     }
 
     #[test]
