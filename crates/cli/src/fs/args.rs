@@ -226,9 +226,9 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "NAME", default_value = "bench")]
     pub folder: String,
 
-    /// In virtual time: size of the kernel's page cache in front of the file system.
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "2GiB")]
-    pub page_cache: u64,
+    /// On devices: size of the kernel's page cache in front of the file system [default: 2GiB].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub page_cache: Option<u64>,
 
     /// The address of the live page (`imbrex serve --window`) of the drive that the directory lies on: its simulated
     /// time is printed beside the wall-clock time.
@@ -242,6 +242,13 @@ pub(crate) struct BenchArgs {
     /// Write summary.json and a page, report.html, into this folder.
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
+}
+
+impl BenchArgs {
+    /// Returns the size of the page cache in bytes, which only a run on devices has.
+    pub(crate) fn page_cache_bytes(&self) -> u64 {
+        self.page_cache.unwrap_or(2 << 30)
+    }
 }
 
 /// `imbrex fs age`.

@@ -67,11 +67,20 @@ impl Drop for NewFile {
 }
 
 /// Creates the file for metadata with the given size, if it does not exist yet.
+///
+/// # Errors
+/// Fails if there is neither the file nor a size, or if `path` exists and its size is not the given one.
 pub(super) fn make_file(path: &Path, bytes: Option<u64>) -> Result<NewFile, Failure> {
-    if path.exists() {
-        return Ok(NewFile(None));
-    }
     let place = path.display();
+    if let Ok(found) = path.metadata() {
+        return match bytes {
+            Some(bytes) if !found.is_file() || found.len() != bytes => Err(Failure::usage(format!(
+                "--meta-size {bytes}: {place} exists and keeps its size; the option is for a new file"
+            ))
+            .or_try("leave --meta-size out, or give the name of a new file with --meta")),
+            Some(_) | None => Ok(NewFile(None)),
+        };
+    }
     let Some(bytes) = bytes else {
         return Err(Failure::failed(format!("--meta {place}: is not there"))
             .or_try("--meta-size SIZE as well, which makes a file of that size"));

@@ -31,7 +31,7 @@ pub(super) fn of(args: &BenchArgs, benchmark: &Benchmark, sizes: Sizes, ran: &Be
         "operations": sizes.operations,
         "threads": sizes.workers,
         "clock": if ran.is_virtual() { "virtual" } else { "wall" },
-        "page_cache_bytes": on_devices.map(|_| args.page_cache),
+        "page_cache_bytes": on_devices.map(|_| args.page_cache_bytes()),
         "elapsed_ns": ran.elapsed_ns(),
         "phases": ran.phases.iter().map(|timed| phase(timed, ran.began_ns)).collect::<Vec<_>>(),
         "parity": on_devices.and_then(|on_devices| on_devices.parity),

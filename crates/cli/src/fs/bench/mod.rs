@@ -66,6 +66,13 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let bar = progress.operations(benchmark.name);
     let load = Load { args, benchmark, sizes, bar: &bar };
     let ran = match &args.places[..] {
+        [directory] if directory.is_dir() && args.page_cache.is_some() => {
+            let problem = format!(
+                "--page-cache does not apply to the directory {}: its cache is the kernel's own",
+                directory.display()
+            );
+            return Err(Failure::usage(problem).or_try("leave --page-cache out, or the devices of the file system"));
+        }
         [directory] if directory.is_dir() => in_directory(load, directory)?,
         _ if args.served.is_some() => {
             return Err(Failure::usage("--served is for a directory").or_try("without it: the time is the drive's own"));
@@ -262,7 +269,7 @@ fn on_devices(load: Load<'_>, offline: Offline, seed: u64) -> Result<BenchOutput
     let Load { args, benchmark, sizes, bar } = load;
     let Offline { executor, devices, fs, .. } = offline;
     let (own, bar, all) = (fs.clone(), bar.clone(), devices.all.clone());
-    let (folder, page_cache) = (args.folder.clone(), args.page_cache);
+    let (folder, page_cache) = (args.folder.clone(), args.page_cache_bytes());
     let work = async move {
         let files = OnCore::new(&own, &folder).await?.with_page_cache(page_cache);
         let began_ns = files.now_ns();
