@@ -70,8 +70,8 @@ pub struct Validation {
     pub classes: Vec<Class>,
     /// The part of the model of the drive that explains most of the difference, with the reason.
     pub suspect: Suspect,
-    /// Number of measured requests that lie past the end of the simulated drive, and are left out. 0 if only
-    /// distributions were compared.
+    /// Number of measured requests that the simulated drive rejected, because they reach past its end or have no
+    /// length. The comparison leaves them out. 0 if only distributions were compared.
     pub rejected: u64,
 }
 

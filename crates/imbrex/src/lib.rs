@@ -5,7 +5,7 @@
 //!   Workload ──┐
 //!              ├─► Simulation ─► Simulated: summary, curves, table ─► files, report
 //!   drives ────┘        │
-//!                      Run       one drive, one source, one observer: what everything above and the papers' experiments use
+//!                      Run       one drive, one source, one observer: used by everything above, and by most of the papers' experiments
 //! ```
 //!
 //! [`Workload`] finds a trace or a generator. [`drives`] builds drives from texts such as `imr-1t+track-map`.

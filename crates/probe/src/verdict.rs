@@ -75,7 +75,7 @@ pub struct Fact {
 pub struct Head {
     /// Name of the series during which the positions were recorded.
     pub series: &'static str,
-    /// Number of radial track positions of the drive, from the outer to the inner diameter.
+    /// Number of tracks of one surface of the drive, from the outer to the inner diameter.
     pub tracks: u32,
     /// The positions in order of time, at most 1024: seconds since the start of the series, and the track, counted from
     /// 0 at the outer diameter.
@@ -112,8 +112,8 @@ pub struct Verdict {
     pub ended: Option<String>,
     /// The series of measurements, which are the evidence for the properties.
     pub series: Vec<Series>,
-    /// Positions of the head during the series of measurements, at most one entry for each; empty for a target that
-    /// cannot report them.
+    /// Positions of the head over time. At most one entry belongs to each of `series`, and has up to 1024 positions.
+    /// Empty for a target that cannot report positions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub heads: Vec<Head>,
 }

@@ -21,7 +21,8 @@ use super::{BLOCK_BYTES, Peek};
 /// One signature found on a target, or data without a signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contents {
-    /// Name of the contents, with an article: "an XFS file system".
+    /// Name of the contents for messages, such as "an XFS file system". It has an article, except "data", which stands
+    /// for data without a signature.
     pub what: String,
     /// Label of the file system, or name of the pool or array; `None` if there is none.
     pub label: Option<String>,

@@ -4,7 +4,7 @@
 //!   Run::new(drive, options) ─► shown(name, progress) ─► on(source, observer) ─► Ran ─► summary(label)
 //! ```
 //!
-//! Every simulation of this crate and of the papers' experiments uses this module. [`many`] makes several runs at once.
+//! The simulations of this crate use this module, and those of nearly all of the papers' experiments. [`many`] makes several runs at once.
 //!
 //! Invariants:
 //! 1. A stop by the observer and a stop by [`Progress::should_stop`] are distinguished: only the second sets

@@ -154,8 +154,8 @@ struct TheirTime {
 const THEIR_SECONDS: usize = 1_000;
 
 impl TheirTime {
-    /// `windows` are the writes of each second from the start, `cliff` the second of the first cleaning. Returns `None`
-    /// if the cliff comes too late for 100 s after it.
+    /// Takes the number of writes in each second from the start (`windows`) and the second of the first cleaning
+    /// (`cliff`). Returns `None` if fewer than 100 s follow the cliff.
     fn of(windows: &[u32], cliff: usize) -> Option<TheirTime> {
         let windows = &windows[..windows.len().min(THEIR_SECONDS)];
         let (before, after) = windows.split_at_checked(cliff)?;

@@ -42,7 +42,7 @@ struct Round {
 /// Size of a full cache, as concluded from the stalls of writes.
 #[derive(Debug)]
 pub(super) struct Full {
-    /// Number of writes that the cache held when it was full.
+    /// Size of the cache as a number of writes: the number that it held when it was full.
     pub count: u64,
     /// Estimated number of parts of the cache that are cleaned by themselves: sets or logs.
     pub parts: usize,

@@ -62,8 +62,8 @@ pub struct MediumCounters {
     pub read_blocks: [u64; Cause::ALL.len()],
     /// Number of sectors written to platters and flash, by cause: the index is `Cause as usize`.
     pub write_blocks: [u64; Cause::ALL.len()],
-    /// Number of sectors of the layer's journal, by direction (index 0 reads, 1 writes) and by kind of contents (`Kind
-    /// as usize`).
+    /// Number of sectors read from and written to the layer's journal, by direction (index 0 reads, 1 writes) and by
+    /// kind of contents (`Kind as usize`). Only steps with cause `Journal` count, so the records of a backup do not.
     pub journal_blocks: [[u64; KINDS]; 2],
 }
 

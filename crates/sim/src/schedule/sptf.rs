@@ -9,7 +9,8 @@ use imbrex_disk::{Actuator, Direction, Operation, SimDuration, SimTime};
 
 use crate::queue::{Queue, Slot, Waiting};
 
-/// The scheduler "shortest positioning time first", with its age limit.
+/// The scheduler "shortest positioning time first". A command that has waited longer than the age limit is served
+/// first.
 #[derive(Clone, Debug)]
 pub struct Sptf {
     age_limit: SimDuration,

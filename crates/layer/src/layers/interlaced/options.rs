@@ -67,8 +67,8 @@ const HOT_RATIO: ParameterInfo = ParameterInfo {
 
 /// Condition under which a move pays.
 ///
-/// A sector written to a bottom costs four more writes: two copies, and two rewritten top sectors. A move writes whole
-/// tracks, five to seven of them. In sectors, it pays after hundreds of small writes. In time, it pays after four: a
+/// A sector written to a bottom costs four more writes: two copies, and two rewritten top sectors. A move writes one
+/// to seven whole tracks. In sectors, it pays after hundreds of small writes. In time, it pays after four: a
 /// move takes 3 t_seek + 9 t_rot and more, a read-modify-write 5 t_rot. So a move that pays in sectors also pays in
 /// time. How long a track stays hot is not known. A move made once the track's writes have cost as much as the move
 /// costs never twice as much as one made with that knowledge.
