@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use imbrex::{Failure, Progress};
-use imbrex_papers::{Verdict, all, as_json, as_text, choose, write};
+use imbrex_papers::{Verdict, all, as_json, as_text, choose, refuse_foreign_results, write};
 
 use crate::args::ReproduceArgs;
 use crate::error::ExitCode;
@@ -27,6 +27,8 @@ pub(crate) fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure
     let chosen = choose(args.experiment.as_deref())?;
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     let folder = Path::new(&args.out);
+    // Before the first run, which may take an hour.
+    chosen.iter().try_for_each(|experiment| refuse_foreign_results(folder, experiment))?;
     let mut reports = Vec::new();
     for experiment in chosen {
         progress.say(&format!("{}: {}", experiment.name, experiment.title));

@@ -40,7 +40,7 @@ mod sources;
 mod validation;
 
 pub use experiment::Experiment;
-pub use page::{as_json, as_text, kept, page, write};
+pub use page::{as_json, as_text, kept, page, refuse_foreign_results, write};
 pub(crate) use replication::Replication;
 pub use report::{Claim, ClaimKind, Report, Table, Verdict};
 pub use results::Results;

@@ -14,7 +14,7 @@ use super::report::Report;
 use super::results::Results;
 use super::{Experiment, all, guide, index};
 use imbrex::error::Failure;
-use imbrex::files::ours::refuse_foreign;
+use imbrex::files::ours::{refuse_foreign, refuse_unmarked};
 use imbrex::files::replace;
 
 /// Returns the report of an experiment as text for the terminal: the claims, with the paper's and our numbers, the
@@ -57,11 +57,17 @@ pub fn as_json(reports: &[(&Experiment, Report)]) -> Result<String, Failure> {
 ///
 /// # Errors
 ///
-/// `folder` has a `reproduction.md` that Imbrex did not write, or a file or folder cannot be read or written.
+/// A file to be replaced was not written by Imbrex ([`refuse_foreign_results`]), or a file or folder cannot be read or
+/// written. No file is replaced unless all of them may be.
 pub fn write(folder: &Path, experiment: &Experiment, report: &Report) -> Result<(), Failure> {
     let sections = folder.join("reproduction");
     let figures = folder.join("figures");
-    refuse_foreign(folder, &["reproduction.md"])?;
+    refuse_foreign_results(folder, experiment)?;
+    for (name, _) in &report.figures {
+        // The first element of a drawing has the name of its file as its identifier.
+        let mark = format!("id=\"{}\"", name.trim_end_matches(".svg"));
+        refuse_unmarked(&figures.join(name), mark.as_bytes())?;
+    }
     for made in [&sections, &figures] {
         std::fs::create_dir_all(made)
             .map_err(|error| Failure::failed(format!("cannot make the folder {}: {error}", made.display())))?;
@@ -78,6 +84,22 @@ pub fn write(folder: &Path, experiment: &Experiment, report: &Report) -> Result<
         replace(&sections.join(file(experiment, "md")), results.page().as_bytes())?;
     }
     Ok(replace(&folder.join("reproduction.md"), page(&kept(folder)?).as_bytes())?)
+}
+
+/// Checks that the index, the page and the results file of `experiment` in `folder` are missing, or were written by
+/// Imbrex.
+///
+/// # Errors
+///
+/// For the first file that another program wrote, or that cannot be read.
+pub fn refuse_foreign_results(folder: &Path, experiment: &Experiment) -> Result<(), Failure> {
+    refuse_foreign(folder, &["reproduction.md"])?;
+    if !guide::has(experiment) {
+        let place = |ending: &str| folder.join("reproduction").join(file(experiment, ending));
+        refuse_unmarked(&place("json"), format!("\"experiment\": \"{}\"", experiment.name).as_bytes())?;
+        refuse_unmarked(&place("md"), format!("# {}: ", experiment.name).as_bytes())?;
+    }
+    Ok(())
 }
 
 /// Returns the results that earlier runs kept in the folder `reproduction` of `folder`, in the order in which

@@ -56,6 +56,26 @@ fn reproduce(words: &[&str], folder: &Path) -> Output {
         .expect("the program starts")
 }
 
+/// Goal: files of others in the folder of results are kept. Method: a file of each kind that a run replaces, written here;
+/// the run is refused with its name and the file is as it was. Files of an earlier run are replaced.
+#[test]
+fn files_of_others_are_not_replaced() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let run = || reproduce(&["cassuto/fig09"], folder.path());
+    assert!(run().status.success(), "an empty folder");
+    assert!(run().status.success(), "files of an earlier run");
+    for name in ["reproduction/cassuto-fig09.json", "reproduction/cassuto-fig09.md", "figures/cassuto-fig09.svg"] {
+        let path = folder.path().join(name);
+        let own = std::fs::read(&path).expect("it was written");
+        std::fs::write(&path, "notes of mine").expect("written");
+        let output = run();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(name), "{name}: {said}");
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "notes of mine");
+        std::fs::write(&path, own).expect("written");
+    }
+}
+
 /// Goal: `--seeds` runs each seed once, over several calls, and its JSON has the verdict with each seed. Method: three
 /// calls on one folder, with messages and files compared.
 #[test]

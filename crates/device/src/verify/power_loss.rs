@@ -45,6 +45,8 @@ use crate::store::{Data, Store, Transfer};
 const BLOCK_BYTES: u32 = 512;
 /// Acts of an opening after which the power is cut.
 const OPENING_ACTS: usize = 3;
+/// Number of openings in a row that are cut, at most.
+const OPENINGS: u32 = 3;
 /// Most runs used for shrinking.
 const SHRINKING_RUNS: u32 = 400;
 
@@ -338,7 +340,7 @@ impl<'a> Runner<'a> {
 
     fn try_images(&mut self) -> Result<(), String> {
         if self.medium.acts() == 0 {
-            return self.recover(self.medium.whole().clone(), true).map(|_| ());
+            return self.recover(self.medium.whole().clone(), OPENINGS).map(|_| ());
         }
         let mut choices = self.choices();
         while choices.len() > self.trial.images_per_act {
@@ -347,7 +349,7 @@ impl<'a> Runner<'a> {
         }
         for choice in choices {
             let image = self.image(choice)?;
-            self.recover(image, true).map_err(|what| format!("{choice:?}: {what}"))?;
+            self.recover(image, OPENINGS).map_err(|what| format!("{choice:?}: {what}"))?;
         }
         Ok(())
     }
@@ -396,7 +398,7 @@ impl<'a> Runner<'a> {
             None => self.medium.cut(|_, _| false),
         };
         let (drive, store, versions) =
-            self.recover(image, true).map_err(|what| format!("{drawn:?}, to go on: {what}"))?;
+            self.recover(image, OPENINGS).map_err(|what| format!("{drawn:?}, to go on: {what}"))?;
         self.medium = Crashing::new(store.space().media().memory().clone(), BLOCK_BYTES);
         self.ledger.adopt(&versions);
         (self.drive, self.store) = (drive, store);
@@ -404,9 +406,9 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Opens an image as after a power failure, and checks every sector. If `cuts_opening` is set, also cuts the
-    /// power during the opening.
-    fn recover(&mut self, image: Memory, cuts_opening: bool) -> Result<Recovered, String> {
+    /// Opens an image as after a power failure, and checks every sector. Unless `cut_openings` is 0, also cuts the power
+    /// during the opening, opens the image again, and so on, up to `cut_openings` openings deep.
+    fn recover(&mut self, image: Memory, cut_openings: u32) -> Result<Recovered, String> {
         self.tally.images += 1;
         // On a host-managed drive the work itself destroys sectors, and the check reports them.
         let is_checked = self.trial.is_checked && !self.drive.layer.is_host_managed();
@@ -427,19 +429,29 @@ impl<'a> Runner<'a> {
             return Err(format!("LBA {lba} reads as version {version}, where {values:?} are allowed"));
         }
         let events = store.space_mut().media_mut().take_events();
-        if cuts_opening {
-            self.cut_opening(before, &events).map_err(|what| format!("the opening is cut: {what}"))?;
+        if cut_openings > 0 {
+            let random = self.random.clone();
+            let cut = self.cut_opening(before, &events, cut_openings);
+            cut.map_err(|what| format!("the opening is cut: {what}"))?;
+            if cut_openings < OPENINGS {
+                // Kept runs were found without these cuts, so the later choices must not depend on them.
+                self.random = random;
+            }
         }
         Ok((drive, store, versions))
     }
 
-    fn cut_opening(&mut self, image: Memory, events: &[Event]) -> Result<(), String> {
+    /// Cuts the power during an opening that did `events` to `image`: at several of its writes if it is the first opening
+    /// after the work, else at one.
+    fn cut_opening(&mut self, image: Memory, events: &[Event], cut_openings: u32) -> Result<(), String> {
         // If there is nothing to recover, an opening only writes the state, which is similar for all images.
         let acts = events.iter().filter(|event| **event != Event::Flush).count() as u64;
         if acts <= 1 && below(&mut self.random, 16) != 0 {
             return Ok(());
         }
-        let wanted: Vec<u64> = (0..OPENING_ACTS).map(|_| below(&mut self.random, acts)).collect();
+        let wanted: Vec<u64> = (0..if cut_openings == OPENINGS { OPENING_ACTS } else { 1 })
+            .map(|_| below(&mut self.random, acts))
+            .collect();
         let mut medium = Crashing::new(image, BLOCK_BYTES);
         let mut act = 0;
         for event in events {
@@ -451,7 +463,7 @@ impl<'a> Runner<'a> {
                 let choices = subsets::of(&medium, &mut self.random);
                 let choice = choices[below(&mut self.random, choices.len() as u64) as usize];
                 self.tally.openings_cut += 1;
-                self.recover(choice.cut(&medium), false).map_err(|what| format!("{choice:?}: {what}"))?;
+                self.recover(choice.cut(&medium), cut_openings - 1).map_err(|what| format!("{choice:?}: {what}"))?;
             }
             act += 1;
         }

@@ -26,22 +26,29 @@ const PLAN_LINE: &[u8] = b"{\"drive\":";
 pub fn refuse_foreign(folder: &Path, names: &[&str]) -> Result<(), FilesError> {
     for name in names {
         let path = folder.join(name);
-        check_patiently(&path)?;
-        match is_ours(&path) {
-            Ok(true) => {}
-            Ok(false) => return Err(FilesError::Foreign { path }),
-            // If a file has the name of the folder, creating the folder reports that.
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-            Err(error) => return Err(FilesError::file(&path, error)),
-        }
+        refuse_unmarked(&path, mark(&path))?;
     }
     Ok(())
 }
 
-/// Returns whether the file counts as written by this program: it is empty, or has the [`mark`] of its kind near its
-/// beginning or end.
-fn is_ours(path: &Path) -> io::Result<bool> {
-    let mark = mark(path);
+/// Checks that the file is missing, is empty, or has the bytes `mark`, in capital or small letters, in its first or last
+/// 64 KiB. `mark` is a text that this program writes into each such file.
+///
+/// # Errors
+///
+/// As for [`refuse_foreign`].
+pub fn refuse_unmarked(path: &Path, mark: &[u8]) -> Result<(), FilesError> {
+    check_patiently(path)?;
+    match is_ours(path, mark) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(FilesError::Foreign { path: path.into() }),
+        // If a file has the name of the folder, creating the folder reports that.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(()),
+        Err(error) => Err(FilesError::file(path, error)),
+    }
+}
+
+fn is_ours(path: &Path, mark: &[u8]) -> io::Result<bool> {
     let has_mark = |bytes: &[u8]| bytes.windows(mark.len()).any(|window| window.eq_ignore_ascii_case(mark));
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();

@@ -18,9 +18,9 @@ mod tests;
 
 use std::path::Path;
 
-use imbrex::files::ours::refuse_foreign;
 use imbrex::{Failure, Progress, program};
 
+use super::page::refuse_foreign_results;
 use super::replication::Replication;
 use super::{Experiment, Report};
 use kept::{Found, Kept, Place};
@@ -47,7 +47,7 @@ impl Experiment {
         if seeds == 1 {
             return self.report(progress);
         }
-        refuse_foreign(folder, &["reproduction.md"])?;
+        refuse_foreign_results(folder, self)?;
         let program = program::sha256()?;
         let place = |number| Place::new(folder, self.name, &program, number);
         let first = self.kept_or_run(&place(0), seeds, progress)?;
