@@ -49,7 +49,7 @@ fn asked(args: &AgeArgs, free_bytes: u64) -> Result<Age, Failure> {
     if fill_blocks == 0 {
         return Err(Failure::usage("--fill: nothing is to be filled").or_try("a size of 4KiB at least"));
     }
-    Ok(Age { fill_blocks, operations: args.operations, seed: args.seed })
+    Ok(Age { fill_blocks, operations: args.operations, seed: args.seed, deletes: args.deletes })
 }
 
 fn in_directory(args: &AgeArgs, directory: &Path, bar: &ProgressBar) -> Result<(Aged, u64, Value), Failure> {
@@ -102,6 +102,7 @@ fn document(args: &AgeArgs, aged: &Aged, fill_bytes: u64, found: Value) -> Value
         "places": json::paths(&args.places),
         "folder": json::path(&args.folder),
         "seed": args.seed,
+        "order_of_deletes": args.deletes.to_string(),
         "fill_bytes": fill_bytes,
         "operations": aged.operations,
         "creates": aged.creates,

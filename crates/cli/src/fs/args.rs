@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use imbrex_fs::load::age::DeleteOrder;
 
 use crate::args::size::size;
 
@@ -264,6 +265,12 @@ pub(crate) struct AgeArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
 
+    /// Order of deletes: weighted (a size by the weights of sizes, then a file of it by chance), random (every file has
+    /// an equal chance), oldest, directory (whole directories by chance), or runs=FILES (so many neighbours in the order
+    /// of creation, from a file by chance).
+    #[arg(long, value_name = "ORDER", default_value_t)]
+    pub deletes: DeleteOrder,
+
     /// The new directory for the files.
     #[arg(long, value_name = "NAME", default_value = "aged")]
     pub folder: String,
@@ -299,6 +306,12 @@ pub(crate) struct CapacityArgs {
     /// Seed of all choices: equal seeds give equal operations.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
+
+    /// Order of deletes: weighted (a size by the weights of sizes, then a file of it by chance), random (every file has
+    /// an equal chance), oldest, directory (whole directories by chance), or runs=FILES (so many neighbours in the order
+    /// of creation, from a file by chance).
+    #[arg(long, value_name = "ORDER", default_value_t)]
+    pub deletes: DeleteOrder,
 
     /// Precision of the answer, in percent of the size.
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1")]

@@ -8,7 +8,7 @@ use super::super::age::{Step, Steps};
 use super::*;
 
 fn toy(fit: &str, isolation: u64, seed: u64) -> Capacity {
-    let age = Age { fill_blocks: 3_000, operations: 1_200, seed };
+    let age = Age { fill_blocks: 3_000, operations: 1_200, seed, deletes: DeleteOrder::Weighted };
     Capacity { age, step: PARTS / 20, ..Capacity::of_the_paper(fit, isolation) }
 }
 
