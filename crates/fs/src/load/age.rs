@@ -212,7 +212,8 @@ pub async fn age<F: Files>(files: &F, asked: &Age, mut watch: impl FnMut(u64) ->
 }
 
 impl Aged {
-    fn count(&mut self, step: Step) {
+    /// Counts an operation that was done without an error.
+    pub(super) fn count(&mut self, step: Step) {
         self.operations += 1;
         match step {
             Step::Create { blocks, .. } => {

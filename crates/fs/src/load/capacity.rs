@@ -9,10 +9,13 @@
 //! Nearly always a disk is large enough if a smaller one is. That is not certain, since the files of a larger disk lie
 //! elsewhere. The search assumes it: the disk found is large enough, and one that is a step smaller is not.
 
+mod allocator;
+
 use std::rc::Rc;
 
 use uuid::Uuid;
 
+pub use self::allocator::run_allocator;
 use super::age::{Age, Aged, DeleteOrder, age};
 use super::{LoadError, OnCore};
 use crate::core::{Bounds, MakeOptions, MountOptions, make};

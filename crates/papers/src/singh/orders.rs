@@ -2,12 +2,12 @@
 
 use imbrex::error::Failure;
 use imbrex_fs::load::age::DeleteOrder;
-use imbrex_fs::load::capacity::Capacity;
+use imbrex_fs::load::capacity::{Capacity, Found, Trial, run_allocator, search_by};
 use rayon::prelude::*;
 
 use super::super::report::Table;
 use super::super::{ClaimKind, Replication, Report};
-use super::tables::{PERCENT, Test, listed, searched};
+use super::tables::{PERCENT, Test, listed};
 
 /// Orders of deletes that are shown, each with its meaning.
 const ORDERS: [(&str, &str); 5] = [
@@ -23,6 +23,8 @@ const RUNS: &str = "runs=500";
 const FITS: [&str; 4] = ["best", "first", "next", "worst"];
 /// Number of seeds of each order.
 const SEEDS: u64 = 5;
+/// Largest over-allocation that is tried, in percent.
+const MOST: u64 = 400;
 
 /// The over-allocation that an order of deletes needs with one allocation algorithm, in percent, with each seed.
 struct Needed(Vec<u64>);
@@ -85,7 +87,18 @@ fn needed_with(fit: &str, order: DeleteOrder, test: &Test, replication: &Replica
         let mut asked = Capacity::of_the_paper(fit, test.isolation);
         asked.age.seed = replication.seed(asked.age.seed) + number;
         asked.age.deletes = order;
-        needed.push(searched(&asked, test.table, replication)?.extra / PERCENT);
+        asked.most = MOST * PERCENT;
+        let found = search_by(asked.step, asked.most, |extra| {
+            if replication.progress.should_stop() {
+                return Ok(Trial::interrupted(extra));
+            }
+            Ok(run_allocator(&asked, extra).expect("the algorithms are there"))
+        });
+        match found {
+            Ok(Found::At(trial)) => needed.push(trial.extra / PERCENT),
+            Ok(Found::Never(_)) => return Err(Failure::failed(format!("{fit} fit, {order}: {MOST} % is too little"))),
+            _ => return Err(Failure::failed("interrupted")),
+        }
     }
     Ok(Needed(needed))
 }

@@ -99,7 +99,7 @@ fn row(test: &Test, theirs: &'static Column, replication: &Replication) -> Resul
 
 /// Searches the smallest sufficient over-allocation, and returns its trial. `table` is the table of the paper, for the
 /// progress.
-pub(super) fn searched(asked: &Capacity, table: &str, replication: &Replication) -> Result<Trial, Failure> {
+fn searched(asked: &Capacity, table: &str, replication: &Replication) -> Result<Trial, Failure> {
     let name = format!("{table}, {} fit, {}, seed {}", asked.fit, asked.age.deletes, asked.age.seed);
     let bar = replication.progress.requests(&name, Some(asked.age.operations));
     let found = search_by(asked.step, asked.most, |extra| {
