@@ -253,7 +253,7 @@ pub(crate) struct AgeArgs {
     pub places: Vec<PathBuf>,
 
     /// Amount of data that the files of the ageing reach and keep, without earlier files [default: three quarters of the
-    /// free space].
+    /// free space; two fifths on a caveat disk].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub fill: Option<u64>,
 
@@ -265,9 +265,11 @@ pub(crate) struct AgeArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
 
-    /// Order of deletes: weighted (a size by the weights of sizes, then a file of it by chance), random (every file has
-    /// an equal chance), oldest, directory (whole directories by chance), or runs=FILES (so many neighbours in the order
-    /// of creation, from a file by chance).
+    /// Order of deletes: weighted, random, oldest, directory or runs=FILES.
+    ///
+    /// With weighted, a size is chosen by the weights of sizes, and then a file of this size by chance. With random,
+    /// every file has an equal chance. With directory, whole directories are emptied, chosen by chance. With runs=500,
+    /// a file is chosen by chance, and 500 neighbours from it on are deleted, in the order of creation.
     #[arg(long, value_name = "ORDER", default_value_t)]
     pub deletes: DeleteOrder,
 
@@ -307,9 +309,11 @@ pub(crate) struct CapacityArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
 
-    /// Order of deletes: weighted (a size by the weights of sizes, then a file of it by chance), random (every file has
-    /// an equal chance), oldest, directory (whole directories by chance), or runs=FILES (so many neighbours in the order
-    /// of creation, from a file by chance).
+    /// Order of deletes: weighted, random, oldest, directory or runs=FILES.
+    ///
+    /// With weighted, a size is chosen by the weights of sizes, and then a file of this size by chance. With random,
+    /// every file has an equal chance. With directory, whole directories are emptied, chosen by chance. With runs=500,
+    /// a file is chosen by chance, and 500 neighbours from it on are deleted, in the order of creation.
     #[arg(long, value_name = "ORDER", default_value_t)]
     pub deletes: DeleteOrder,
 

@@ -253,8 +253,9 @@ fn end(outcome: &Outcome) -> String {
     outcome.aged.full_at.map_or_else(|| "complete".into(), |operation| format!("no space at operation {operation}"))
 }
 
+/// Returns the time of a complete run, and a dash for another.
 fn seconds(outcome: &Outcome) -> String {
-    format!("{:.1}", outcome.elapsed_ns as f64 / 1e9)
+    if outcome.is_complete() { format!("{:.1}", outcome.elapsed_ns as f64 / 1e9) } else { "–".into() }
 }
 
 fn cells(outcome: &Outcome) -> Vec<String> {

@@ -2,12 +2,12 @@
 
 use imbrex::error::Failure;
 use imbrex_fs::load::age::DeleteOrder;
-use imbrex_fs::load::capacity::{Capacity, Found, Trial, run_allocator, search_by};
+use imbrex_fs::load::capacity::Capacity;
 use rayon::prelude::*;
 
 use super::super::report::Table;
 use super::super::{ClaimKind, Replication, Report};
-use super::tables::{PERCENT, Test, listed};
+use super::tables::{PERCENT, Test, listed, smallest};
 
 /// Orders of deletes that are shown, each with its meaning.
 const ORDERS: [(&str, &str); 5] = [
@@ -88,17 +88,7 @@ fn needed_with(fit: &str, order: DeleteOrder, test: &Test, replication: &Replica
         asked.age.seed = replication.seed(asked.age.seed) + number;
         asked.age.deletes = order;
         asked.most = MOST * PERCENT;
-        let found = search_by(asked.step, asked.most, |extra| {
-            if replication.progress.should_stop() {
-                return Ok(Trial::interrupted(extra));
-            }
-            Ok(run_allocator(&asked, extra).expect("the algorithms are there"))
-        });
-        match found {
-            Ok(Found::At(trial)) => needed.push(trial.extra / PERCENT),
-            Ok(Found::Never(_)) => return Err(Failure::failed(format!("{fit} fit, {order}: {MOST} % is too little"))),
-            _ => return Err(Failure::failed("interrupted")),
-        }
+        needed.push(smallest(&asked, replication)? / PERCENT);
     }
     Ok(Needed(needed))
 }

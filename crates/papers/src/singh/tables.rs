@@ -10,7 +10,7 @@ use imbrex_fs::load::LoadError;
 #[cfg(doc)]
 use imbrex_fs::load::age::DeleteOrder;
 use imbrex_fs::load::age::{Step, Steps};
-use imbrex_fs::load::capacity::{Capacity, Found, PARTS, Trial, run as age, search_by};
+use imbrex_fs::load::capacity::{Capacity, Found, PARTS, Trial, run as age, run_allocator, search_by};
 use rayon::prelude::*;
 
 use super::super::{ClaimKind, Experiment, Replication, Report};
@@ -97,28 +97,47 @@ fn row(test: &Test, theirs: &'static Column, replication: &Replication) -> Resul
     Ok(Row { theirs, trial })
 }
 
-/// Searches the smallest sufficient over-allocation, and returns its trial. `table` is the table of the paper, for the
-/// progress.
-fn searched(asked: &Capacity, table: &str, replication: &Replication) -> Result<Trial, Failure> {
-    let name = format!("{table}, {} fit, {}, seed {}", asked.fit, asked.age.deletes, asked.age.seed);
-    let bar = replication.progress.requests(&name, Some(asked.age.operations));
+/// Searches the smallest sufficient over-allocation, in hundredths of a percent, with the
+/// allocation algorithm alone.
+pub(super) fn smallest(asked: &Capacity, replication: &Replication) -> Result<u64, Failure> {
     let found = search_by(asked.step, asked.most, |extra| {
         if replication.progress.should_stop() {
             return Ok(Trial::interrupted(extra));
         }
-        let own = bar.clone();
-        own.set_prefix(format!("{name}, {} %", extra / PERCENT));
-        age(asked, extra, move |done| {
-            own.set_position(done);
-            true
-        })
+        Ok(run_allocator(asked, extra).expect("the algorithms are there"))
     });
-    bar.finish_and_clear();
     match found.map_err(|error: LoadError| Failure::failed(error))? {
-        Found::At(trial) => Ok(trial),
-        Found::Never(_) => Err(Failure::failed(format!("{name}: twice the size is too little over-allocation"))),
+        Found::At(trial) => Ok(trial.extra),
+        Found::Never(trial) => {
+            let reason = format!("{} fit, {}: {} % is too little", asked.fit, asked.age.deletes, trial.extra / PERCENT);
+            Err(Failure::failed(reason))
+        }
         Found::Interrupted => Err(Failure::failed("interrupted")),
     }
+}
+
+/// Returns the trial on the file system with the smallest sufficient over-allocation, after a trial that one step less
+/// is not sufficient. `table` is the table of the paper, for the progress.
+fn searched(asked: &Capacity, table: &str, replication: &Replication) -> Result<Trial, Failure> {
+    let extra = smallest(asked, replication)?;
+    let trial_with = |extra: u64| {
+        let name = format!("{table}, {} fit, {} %", asked.fit, extra / PERCENT);
+        let bar = replication.progress.requests(&name, Some(asked.age.operations));
+        let own = bar.clone();
+        let trial = age(asked, extra, move |done| {
+            own.set_position(done);
+            true
+        });
+        bar.finish_and_clear();
+        trial.map_err(|error: LoadError| Failure::failed(error))
+    };
+    let trial = trial_with(extra)?;
+    let is_smallest = extra == 0 || !trial_with(extra - asked.step)?.is_complete();
+    if !trial.is_complete() || !is_smallest {
+        let reason = format!("{} fit: the file system and the allocation algorithm alone differ", asked.fit);
+        return Err(Failure::failed(reason));
+    }
+    Ok(trial)
 }
 
 fn method(test: &Test) -> String {
@@ -126,7 +145,8 @@ fn method(test: &Test) -> String {
         "The experiment runs `imbrex fs capacity --did {}`: Caveat SMRfs on disks in memory with DNOR 6 and DID {}. \
          Ageing, which is 100,000 creates and deletes of files with seed 1, keeps 262,144 blocks of each disk filled \
          with files. The disk is enlarged by whole percents of these blocks until ageing never finds it full. The \
-         weights of file sizes of Singh 2014 are lost. We chose ours before the first run, by the paper's words and \
+         allocation algorithm alone finds this size. The file system then ages a disk of this size, which it must \
+         complete, and one that is a percent smaller, which it must find full. The weights of file sizes of Singh 2014 are lost. We chose ours before the first run, by the paper's words and \
          by its 2.5 GB of data that ageing writes. A delete chooses a size by these weights, and then a file of this \
          size by chance: Singh 2014 §5.3 says that files are created by weights of sizes, and \"also deleted in a \
          similar manner\".",

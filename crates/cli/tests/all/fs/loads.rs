@@ -101,6 +101,22 @@ fn a_benchmark_does_the_same_on_devices_and_in_a_directory() {
 }
 
 #[test]
+fn the_default_size_leaves_a_caveat_disk_the_room_that_ageing_needs() {
+    // Enough operations to fill the size and to delete half as many files again.
+    for (drive, share) in [("caveat-1g:geometry.tracks=64", 0.4), ("strict-append", 0.75)] {
+        let bench = Bench::blank(drive);
+        let image = word(&bench.image);
+        text(&["fs", "mkfs", image]);
+        let free = number(&json(&["fs", "stat", image, "--json"]), "free_blocks") * 4096;
+        let operations = if drive == "strict-append" { "100" } else { "8000" };
+        let aged = json(&["fs", "age", image, "--operations", operations, "--json"]);
+        let found = number(&aged, "fill_bytes") as f64 / free as f64;
+        assert!((found - share).abs() < 0.01, "{drive}: {found} of the free space");
+        assert!(aged["full_at"].is_null() && (share > 0.5 || aged["filled_after"].is_u64()), "{aged}");
+    }
+}
+
+#[test]
 fn a_drive_that_is_full_is_told() {
     let bench = Bench::blank("caveat-1g:geometry.tracks=64");
     let image = word(&bench.image);
