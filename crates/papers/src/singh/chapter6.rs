@@ -163,7 +163,7 @@ fn outcome(asked: Asked, replication: &Replication) -> Result<Outcome, Failure> 
     let work = async move {
         let made = MakeOptions { uuid: Some(Uuid::from_u128(1)), ..MakeOptions::default() };
         make(&device, None, &made, 0).await.map_err(Failure::failed)?;
-        let mounted = Fs::mount(&own, &[device.clone()], &MountOptions::default()).await;
+        let mounted = Fs::mount(&own, std::slice::from_ref(&device), &MountOptions::default()).await;
         let (fs, _) = mounted.map_err(Failure::failed)?;
         let before = device.spent();
         let files = OnCore::new(&fs, "aged").await.map_err(Failure::failed)?;
