@@ -55,7 +55,7 @@ pub struct Capacity {
 
 impl Capacity {
     /// Returns the paper's parameters for allocation algorithm `fit` and DID `isolation`, in blocks of 4 KiB: 1 GiB of
-    /// contiguous files, 100,000 operations, seed 1, deletes by the weights of sizes. DNOR is 6 blocks. The search has a resolution of one percent, up
+    /// contiguous files, 100,000 operations, seed 1, deletes with an equal chance of every file. DNOR is 6 blocks. The search has a resolution of one percent, up
     /// to an over-allocation of 200 percent.
     pub fn of_the_paper(fit: &str, isolation: u64) -> Capacity {
         Capacity {
@@ -63,7 +63,7 @@ impl Capacity {
             no_overlap: 6,
             fit: fit.into(),
             in_pieces: false,
-            age: Age { fill_blocks: 262_144, operations: 100_000, seed: 1, deletes: DeleteOrder::Weighted },
+            age: Age { fill_blocks: 262_144, operations: 100_000, seed: 1, deletes: DeleteOrder::Random },
             step: PARTS / 100,
             most: 2 * PARTS,
         }

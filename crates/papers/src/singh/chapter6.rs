@@ -29,7 +29,7 @@ const DISK_BLOCKS: u64 = 262_144;
 const FILLS: [u64; 6] = [40, 50, 60, 70, 80, 90];
 /// Fill in percent with which the other orders of deletes are run.
 const FILL_OF_ORDERS: u64 = 70;
-/// Orders of deletes other than the paper's.
+/// Other orders of deletes than by the weights of sizes.
 const ORDERS: [&str; 4] = ["random", "oldest", "directory", "runs=500"];
 /// The write cache of the paper's drive, on as sold: 64 MiB (`caveat-2t`).
 const WRITE_CACHE_BYTES: u64 = 67_108_864;
@@ -191,7 +191,7 @@ fn outcome(asked: Asked, replication: &Replication) -> Result<Outcome, Failure> 
     outcome
 }
 
-/// Returns the pairs of Caveat SMRfs and Strict-Append SMRfs at equal fills, with the paper's order of deletes and a
+/// Returns the pairs of Caveat SMRfs and Strict-Append SMRfs at equal fills, with deletes by the weights of sizes and a
 /// write cache of so many bytes.
 fn pairs(outcomes: &[Outcome], write_cache_bytes: u64) -> Vec<[Outcome; 2]> {
     let of = |system, fill| {
@@ -253,9 +253,8 @@ fn end(outcome: &Outcome) -> String {
     outcome.aged.full_at.map_or_else(|| "complete".into(), |operation| format!("no space at operation {operation}"))
 }
 
-/// Returns the time of a complete run, and a dash for another.
 fn seconds(outcome: &Outcome) -> String {
-    if outcome.is_complete() { format!("{:.1}", outcome.elapsed_ns as f64 / 1e9) } else { "–".into() }
+    format!("{:.1}", outcome.elapsed_ns as f64 / 1e9)
 }
 
 fn cells(outcome: &Outcome) -> Vec<String> {

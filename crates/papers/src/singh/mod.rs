@@ -2,7 +2,6 @@
 //! chapter 5 on the file systems of `imbrex-fs`.
 
 mod chapter6;
-mod orders;
 mod paper;
 mod performance;
 mod section3;

@@ -1,20 +1,14 @@
 //! Tables 5.1 and 5.2 with figs 5.8 to 5.11: by how much a caveat disk must exceed 1 GB for the ageing run, and how
 //! many of its blocks are unusable in the end, for five allocation algorithms.
-//!
-//! Files are deleted by the weights of sizes, as we read §5.3 ([`DeleteOrder`]). The other orders are shown beside
-//! ([`orders`]).
 
 use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex_fs::load::LoadError;
-#[cfg(doc)]
-use imbrex_fs::load::age::DeleteOrder;
 use imbrex_fs::load::age::{Step, Steps};
-use imbrex_fs::load::capacity::{Capacity, Found, PARTS, Trial, run as age, run_allocator, search_by};
+use imbrex_fs::load::capacity::{Capacity, Found, PARTS, Trial, run as age, search_by};
 use rayon::prelude::*;
 
 use super::super::{ClaimKind, Experiment, Replication, Report};
-use super::orders;
 use super::paper::{Column, FAR as TABLE_5_2, NEAR as TABLE_5_1};
 
 /// Experiment for table 5.1, with a DID of 16 blocks.
@@ -36,15 +30,15 @@ pub(super) const FAR: Experiment = Experiment {
 };
 
 /// One percent, in the unit of over-allocation, of which the whole has [`PARTS`].
-pub(super) const PERCENT: u64 = PARTS / 100;
+const PERCENT: u64 = PARTS / 100;
 
 /// One of the two tests: its figures, its table, its DID in blocks, and the paper's columns.
-pub(super) struct Test {
+struct Test {
     id: &'static str,
     other: &'static str,
-    pub table: &'static str,
-    pub isolation: u64,
-    pub theirs: &'static [Column; 5],
+    table: &'static str,
+    isolation: u64,
+    theirs: &'static [Column; 5],
 }
 
 /// Result of a search for the over-allocation, with the paper's column.
@@ -69,9 +63,8 @@ fn run(test: &Test, replication: &Replication) -> Result<Report, Failure> {
     let rows = found?;
     let mut report = Report { method: method(test), ..Report::default() };
     allocated(&mut report, &rows);
-    order_of_fits(&mut report, test, &rows);
+    orders(&mut report, test, &rows);
     unusable(&mut report, &rows);
-    orders::add(&mut report, test, replication)?;
     report.remarks.push(beside(test, &rows));
     report.remarks.push(contradictions(test));
     report.remarks.push(
@@ -93,51 +86,27 @@ fn asked(fit: &str, test: &Test, replication: &Replication) -> Capacity {
 }
 
 fn row(test: &Test, theirs: &'static Column, replication: &Replication) -> Result<Row, Failure> {
-    let trial = searched(&asked(theirs.fit, test, replication), test.table, replication)?;
-    Ok(Row { theirs, trial })
-}
-
-/// Searches the smallest sufficient over-allocation, in hundredths of a percent, with the
-/// allocation algorithm alone.
-pub(super) fn smallest(asked: &Capacity, replication: &Replication) -> Result<u64, Failure> {
+    let asked = asked(theirs.fit, test, replication);
+    let bar = replication.progress.requests(&format!("{}, {}", test.table, theirs.fit), Some(asked.age.operations));
     let found = search_by(asked.step, asked.most, |extra| {
         if replication.progress.should_stop() {
             return Ok(Trial::interrupted(extra));
         }
-        Ok(run_allocator(asked, extra).expect("the algorithms are there"))
+        let own = bar.clone();
+        own.set_prefix(format!("{}, {}, {} %", test.table, theirs.fit, extra / PERCENT));
+        age(&asked, extra, move |done| {
+            own.set_position(done);
+            true
+        })
     });
+    bar.finish_and_clear();
     match found.map_err(|error: LoadError| Failure::failed(error))? {
-        Found::At(trial) => Ok(trial.extra),
-        Found::Never(trial) => {
-            let reason = format!("{} fit, {}: {} % is too little", asked.fit, asked.age.deletes, trial.extra / PERCENT);
-            Err(Failure::failed(reason))
+        Found::At(trial) => Ok(Row { theirs, trial }),
+        Found::Never(_) => {
+            Err(Failure::failed(format!("{} fit: twice the over-allocation of the whole is too little", theirs.fit)))
         }
         Found::Interrupted => Err(Failure::failed("interrupted")),
     }
-}
-
-/// Returns the trial on the file system with the smallest sufficient over-allocation, after a trial that one step less
-/// is not sufficient. `table` is the table of the paper, for the progress.
-fn searched(asked: &Capacity, table: &str, replication: &Replication) -> Result<Trial, Failure> {
-    let extra = smallest(asked, replication)?;
-    let trial_with = |extra: u64| {
-        let name = format!("{table}, {} fit, {} %", asked.fit, extra / PERCENT);
-        let bar = replication.progress.requests(&name, Some(asked.age.operations));
-        let own = bar.clone();
-        let trial = age(asked, extra, move |done| {
-            own.set_position(done);
-            true
-        });
-        bar.finish_and_clear();
-        trial.map_err(|error: LoadError| Failure::failed(error))
-    };
-    let trial = trial_with(extra)?;
-    let is_smallest = extra == 0 || !trial_with(extra - asked.step)?.is_complete();
-    if !trial.is_complete() || !is_smallest {
-        let reason = format!("{} fit: the file system and the allocation algorithm alone differ", asked.fit);
-        return Err(Failure::failed(reason));
-    }
-    Ok(trial)
 }
 
 fn method(test: &Test) -> String {
@@ -145,11 +114,8 @@ fn method(test: &Test) -> String {
         "The experiment runs `imbrex fs capacity --did {}`: Caveat SMRfs on disks in memory with DNOR 6 and DID {}. \
          Ageing, which is 100,000 creates and deletes of files with seed 1, keeps 262,144 blocks of each disk filled \
          with files. The disk is enlarged by whole percents of these blocks until ageing never finds it full. The \
-         allocation algorithm alone finds this size. The file system then ages a disk of this size, which it must \
-         complete, and one that is a percent smaller, which it must find full. The weights of file sizes of Singh 2014 are lost. We chose ours before the first run, by the paper's words and \
-         by its 2.5 GB of data that ageing writes. A delete chooses a size by these weights, and then a file of this \
-         size by chance: Singh 2014 §5.3 says that files are created by weights of sizes, and \"also deleted in a \
-         similar manner\".",
+         weights of file sizes of Singh 2014 are lost. We chose ours before the first run, by the paper's words and \
+         by its 2.5 GB of data that ageing writes.",
         test.isolation, test.isolation
     )
 }
@@ -168,7 +134,7 @@ fn allocated(report: &mut Report, rows: &[Row]) {
 }
 
 /// Returns values as text: `best 4 %, first 5 %, …`.
-pub(super) fn listed(values: impl Iterator<Item = (&'static str, String)>) -> String {
+fn listed(values: impl Iterator<Item = (&'static str, String)>) -> String {
     values.map(|(fit, value)| format!("{fit} {value}")).collect::<Vec<_>>().join(", ")
 }
 
@@ -176,7 +142,7 @@ fn of<'a>(rows: &'a [Row], fits: &'a [&str]) -> impl Iterator<Item = &'a Row> {
     rows.iter().filter(|row| fits.contains(&row.theirs.fit))
 }
 
-fn order_of_fits(report: &mut Report, test: &Test, rows: &[Row]) {
+fn orders(report: &mut Report, test: &Test, rows: &[Row]) {
     let theirs = listed(rows.iter().map(|row| (row.theirs.fit, format!("{} %", row.theirs.extra_percent))));
     let ours = listed(rows.iter().map(|row| (row.theirs.fit, format!("{} %", row.percent()))));
     let lowest_of_others = of(rows, &["best", "first", "worst"]).map(Row::percent).min();
