@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use imbrex_fs::load::age::DeleteOrder;
 
 use crate::args::size::size;
 
@@ -259,7 +260,7 @@ pub(crate) struct AgeArgs {
     pub places: Vec<PathBuf>,
 
     /// Amount of data that the files of the ageing reach and keep, without earlier files [default: three quarters of the
-    /// free space].
+    /// free space; two fifths on a caveat disk].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub fill: Option<u64>,
 
@@ -270,6 +271,14 @@ pub(crate) struct AgeArgs {
     /// Seed of all choices: equal seeds give equal operations.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
+
+    /// Order of deletes: weighted, random, oldest, directory or runs=FILES.
+    ///
+    /// With weighted, a size is chosen by the weights of sizes, and then a file of this size by chance. With random,
+    /// every file has an equal chance. With directory, whole directories are emptied, chosen by chance. With runs=500,
+    /// a file is chosen by chance, and 500 neighbours from it on are deleted, in the order of creation.
+    #[arg(long, value_name = "ORDER", default_value_t)]
+    pub deletes: DeleteOrder,
 
     /// The new directory for the files.
     #[arg(long, value_name = "NAME", default_value = "aged")]
@@ -306,6 +315,14 @@ pub(crate) struct CapacityArgs {
     /// Seed of all choices: equal seeds give equal operations.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
+
+    /// Order of deletes: weighted, random, oldest, directory or runs=FILES.
+    ///
+    /// With weighted, a size is chosen by the weights of sizes, and then a file of this size by chance. With random,
+    /// every file has an equal chance. With directory, whole directories are emptied, chosen by chance. With runs=500,
+    /// a file is chosen by chance, and 500 neighbours from it on are deleted, in the order of creation.
+    #[arg(long, value_name = "ORDER", default_value_t)]
+    pub deletes: DeleteOrder,
 
     /// Precision of the answer, in percent of the size.
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1")]

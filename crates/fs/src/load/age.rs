@@ -2,9 +2,9 @@
 //!
 //! The paper's tool is lost, and this module follows its description. The tool "takes the filesystem size to fill up"
 //! and creates four files for each deleted one until that size is reached. Then it "keeps deleting and re-creating new
-//! files to maintain the filled-up size". The files to delete are chosen at random. The sizes of 4 and 8 KB have the
-//! largest weights, and files of 4 MB come "a lot less frequently". In 1 GB, 100,000 operations allocate 2.5 times the
-//! filled size.
+//! files to maintain the filled-up size". The sizes of 4 and 8 KB have the largest weights, and files of 4 MB come "a
+//! lot less frequently". In 1 GB, 100,000 operations allocate 2.5 times the filled size. [`DeleteOrder`] says which file
+//! is deleted.
 //!
 //! The weights ([`SIZES`]) are ours, chosen once to fit this description: 4 and 8 KB are 70 % of all files, and from
 //! there each doubled size is about three fifths as frequent. The paper's factor of 2.5 fixes their mean m, in blocks
@@ -17,9 +17,15 @@
 //! 2. Once a file has not fitted, a file is created whenever the next one fits, and one is deleted whenever it does
 //!    not.
 
+use live::Live;
+pub use order::DeleteOrder;
+
 use super::random::Choices;
 use super::{Files, LoadError};
 use crate::device::BLOCK_BYTES;
+
+mod live;
+mod order;
 
 /// Sizes of files in blocks of 4 KiB, each with its weight: the number of files of this size among 10,000. The mean is
 /// 10.477 blocks, or 41.9 KiB.
@@ -52,6 +58,8 @@ pub struct Age {
     pub operations: u64,
     /// Seed of all random choices of the ageing: sizes, operations, and files to delete. Equal seeds give equal runs.
     pub seed: u64,
+    /// Order in which files are deleted.
+    pub deletes: DeleteOrder,
 }
 
 /// One operation of the ageing: the creation or the deletion of a file.
@@ -80,9 +88,7 @@ pub struct Steps {
     choices: Choices,
     /// The [`SIZES`] that are no larger than the size to be filled.
     sizes: Vec<(u64, u64)>,
-    /// Number and blocks of every live file.
-    live: Vec<(u64, u64)>,
-    live_blocks: u64,
+    live: Live,
     created: u64,
     /// Blocks of the next file to be created.
     next_blocks: u64,
@@ -101,8 +107,8 @@ impl Steps {
         let mut choices = Choices::new(asked.seed);
         let sizes: Vec<_> = SIZES.into_iter().filter(|(blocks, _)| *blocks <= asked.fill_blocks).collect();
         let next_blocks = choices.weighted(&sizes);
-        let (live, asked) = (Vec::new(), *asked);
-        Steps { asked, choices, sizes, live, live_blocks: 0, created: 0, next_blocks, done: 0, steady_after: None }
+        let (live, asked) = (Live::new(asked.deletes), *asked);
+        Steps { asked, choices, sizes, live, created: 0, next_blocks, done: 0, steady_after: None }
     }
 
     /// Returns the number of operations done when, for the first time, the next file did not fit into the size to be
@@ -112,7 +118,7 @@ impl Steps {
     }
 
     fn creates(&mut self) -> bool {
-        let fits = self.live_blocks + self.next_blocks <= self.asked.fill_blocks;
+        let fits = self.live.blocks() + self.next_blocks <= self.asked.fill_blocks;
         if !fits && self.steady_after.is_none() {
             self.steady_after = Some(self.done);
         }
@@ -133,14 +139,11 @@ impl Iterator for Steps {
         let step = if self.creates() {
             let (file, blocks) = (self.created, self.next_blocks);
             self.created += 1;
-            self.live.push((file, blocks));
-            self.live_blocks += blocks;
+            self.live.insert(file, blocks);
             self.next_blocks = self.choices.weighted(&self.sizes);
             Step::Create { file, blocks }
         } else {
-            let chosen = self.choices.below(self.live.len() as u64) as usize;
-            let (file, blocks) = self.live.swap_remove(chosen);
-            self.live_blocks -= blocks;
+            let (file, blocks) = self.live.remove_next(&mut self.choices);
             Step::Delete { file, blocks }
         };
         self.done += 1;
@@ -209,7 +212,8 @@ pub async fn age<F: Files>(files: &F, asked: &Age, mut watch: impl FnMut(u64) ->
 }
 
 impl Aged {
-    fn count(&mut self, step: Step) {
+    /// Counts an operation that was done without an error.
+    pub(super) fn count(&mut self, step: Step) {
         self.operations += 1;
         match step {
             Step::Create { blocks, .. } => {

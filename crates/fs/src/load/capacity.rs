@@ -9,11 +9,14 @@
 //! Nearly always a disk is large enough if a smaller one is. That is not certain, since the files of a larger disk lie
 //! elsewhere. The search assumes it: the disk found is large enough, and one that is a step smaller is not.
 
+mod allocator;
+
 use std::rc::Rc;
 
 use uuid::Uuid;
 
-use super::age::{Age, Aged, age};
+pub use self::allocator::run_allocator;
+use super::age::{Age, Aged, DeleteOrder, age};
 use super::{LoadError, OnCore};
 use crate::core::{Bounds, MakeOptions, MountOptions, make};
 use crate::device::memory::Memory;
@@ -52,7 +55,7 @@ pub struct Capacity {
 
 impl Capacity {
     /// Returns the paper's parameters for allocation algorithm `fit` and DID `isolation`, in blocks of 4 KiB: 1 GiB of
-    /// contiguous files, 100,000 operations, seed 1. DNOR is 6 blocks. The search has a resolution of one percent, up
+    /// contiguous files, 100,000 operations, seed 1, deletes with an equal chance of every file. DNOR is 6 blocks. The search has a resolution of one percent, up
     /// to an over-allocation of 200 percent.
     pub fn of_the_paper(fit: &str, isolation: u64) -> Capacity {
         Capacity {
@@ -60,7 +63,7 @@ impl Capacity {
             no_overlap: 6,
             fit: fit.into(),
             in_pieces: false,
-            age: Age { fill_blocks: 262_144, operations: 100_000, seed: 1 },
+            age: Age { fill_blocks: 262_144, operations: 100_000, seed: 1, deletes: DeleteOrder::Random },
             step: PARTS / 100,
             most: 2 * PARTS,
         }

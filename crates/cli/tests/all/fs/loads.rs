@@ -54,6 +54,27 @@ fn a_directory_is_aged_by_the_wall_clock_and_nothing_else_is_touched() {
 }
 
 #[test]
+fn the_order_of_deletes_decides_which_files_stay() {
+    let mut left = Vec::new();
+    for order in ["weighted", "oldest"] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let words = ["fs", "age", word(folder.path()), "--deletes", order, "--json"];
+        let aged = json(&[&words[..], &SMALL[..]].concat());
+        assert_eq!(aged["order_of_deletes"], order);
+        let files = fs::read_dir(folder.path().join("aged/0000")).expect("one directory").flatten();
+        let numbers = files.map(|file| file.file_name().to_string_lossy().parse::<u64>().expect("a number"));
+        let mut numbers: Vec<u64> = numbers.collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers.len() as u64, number(&aged, "creates") - number(&aged, "deletes"), "{aged}");
+        left.push((numbers, number(&aged, "creates")));
+    }
+    let (oldest, creates) = left.remove(1);
+    assert!(oldest[0] > 0 && oldest.iter().copied().eq(oldest[0]..creates), "the newest files stay: {oldest:?}");
+    let (weighted, creates) = left.remove(0);
+    assert!(!weighted.iter().copied().eq(weighted[0]..creates), "files between others are deleted: {weighted:?}");
+}
+
+#[test]
 fn a_benchmark_does_the_same_on_devices_and_in_a_directory() {
     let bench = Bench::blank("caveat-1g");
     let image = word(&bench.image);
@@ -77,6 +98,22 @@ fn a_benchmark_does_the_same_on_devices_and_in_a_directory() {
     assert_eq!(json(&["fs", "check", image, "--json"])["is_whole"], true);
     let listed = text(&["fs", "bench"]);
     assert_eq!(listed.lines().filter(|line| !line.starts_with(' ')).count(), 7, "{listed}");
+}
+
+#[test]
+fn the_default_size_leaves_a_caveat_disk_the_room_that_ageing_needs() {
+    // Enough operations to fill the size and to delete half as many files again.
+    for (drive, share) in [("caveat-1g:geometry.tracks=64", 0.4), ("strict-append", 0.75)] {
+        let bench = Bench::blank(drive);
+        let image = word(&bench.image);
+        text(&["fs", "mkfs", image]);
+        let free = number(&json(&["fs", "stat", image, "--json"]), "free_blocks") * 4096;
+        let operations = if drive == "strict-append" { "100" } else { "8000" };
+        let aged = json(&["fs", "age", image, "--operations", operations, "--json"]);
+        let found = number(&aged, "fill_bytes") as f64 / free as f64;
+        assert!((found - share).abs() < 0.01, "{drive}: {found} of the free space");
+        assert!(aged["full_at"].is_null() && (share > 0.5 || aged["filled_after"].is_u64()), "{aged}");
+    }
 }
 
 #[test]
@@ -113,6 +150,8 @@ fn mistakes_are_told() {
         (&["fs", "capacity", "--fit", "nearest"][..], "best, worst, first, next, last-accessed"),
         (&["fs", "capacity", "--step", "0"], "--step"),
         (&["fs", "capacity", "--step", "much"], "percentage"),
+        (&["fs", "capacity", "--deletes", "newest"], "weighted, random, oldest, directory, or runs=FILES"),
+        (&["fs", "age", "/tmp", "--deletes", "runs=0"], "at least one file"),
         (&["fs", "age", "/tmp", "--fill", "1"], "--fill"),
         (&["fs", "bench", "lsf", "/tmp"], "lfs, smallfiles, postmark"),
         (&["fs", "bench", "lfs"], "no place"),

@@ -7,7 +7,7 @@ use super::*;
 use crate::load::{InDirectory, run_now};
 
 /// Singh 2014 §5.3: 1 GB, 100,000 operations.
-const PAPER: Age = Age { fill_blocks: 262_144, operations: 100_000, seed: 1 };
+const PAPER: Age = Age { fill_blocks: 262_144, operations: 100_000, seed: 1, deletes: DeleteOrder::Weighted };
 
 /// Returns the sum of weight × blocks^power, divided by 10,000.
 fn moment(power: u32) -> f64 {
@@ -52,14 +52,14 @@ fn no_more_is_live_than_was_asked_for_and_then_nearly_as_much_all_the_time() {
     let mut steps = Steps::new(&PAPER);
     let mut fullest = 0;
     while let Some(step) = steps.next() {
-        let blocks = steps.live.iter().map(|(_, blocks)| blocks);
+        let live = steps.live.blocks();
         if steps.done.is_multiple_of(10_000) {
-            assert_eq!(steps.live_blocks, blocks.sum::<u64>());
+            assert_eq!(live, steps.live.files().map(|(_, blocks)| blocks).sum::<u64>());
         }
-        assert!(steps.live_blocks <= PAPER.fill_blocks, "{step:?}: {} blocks are live", steps.live_blocks);
-        fullest = fullest.max(steps.live_blocks);
+        assert!(live <= PAPER.fill_blocks, "{step:?}: {live} blocks are live");
+        fullest = fullest.max(live);
         if let (Some(_), Step::Delete { blocks, .. }) = (steps.steady_after, step) {
-            let before = steps.live_blocks + blocks + steps.next_blocks;
+            let before = live + blocks + steps.next_blocks;
             assert!(before > PAPER.fill_blocks, "{step:?}: deleted although the next file fits");
         }
     }
@@ -76,14 +76,14 @@ fn one_seed_is_one_load_and_another_is_another() {
 #[test]
 fn in_a_directory_what_is_left_is_what_the_steps_left() {
     let folder = tempfile::tempdir().unwrap();
-    let asked = Age { fill_blocks: 2_000, operations: 600, seed: 3 };
+    let asked = Age { fill_blocks: 2_000, operations: 600, seed: 3, ..PAPER };
     let files = InDirectory::new(folder.path(), "aged").unwrap();
     let aged = run_now(age(&files, &asked, |_| true)).unwrap();
     assert_eq!((aged.operations, aged.full_at, aged.is_interrupted), (600, None, false));
     let mut steps = Steps::new(&asked);
     steps.by_ref().for_each(drop);
     let mut expected: Vec<(String, u64)> =
-        steps.live.iter().map(|(file, blocks)| (path_of(*file), blocks * BLOCK_BYTES as u64)).collect();
+        steps.live.files().map(|(file, blocks)| (path_of(file), blocks * BLOCK_BYTES as u64)).collect();
     expected.sort();
     let mut found = Vec::new();
     for directory in std::fs::read_dir(folder.path().join("aged")).unwrap().flatten() {
@@ -94,7 +94,7 @@ fn in_a_directory_what_is_left_is_what_the_steps_left() {
     }
     found.sort();
     assert_eq!(found, expected);
-    assert_eq!(aged.blocks_created - aged.blocks_deleted, steps.live_blocks);
+    assert_eq!(aged.blocks_created - aged.blocks_deleted, steps.live.blocks());
     let again = InDirectory::new(folder.path(), "aged").err().unwrap();
     assert!(again.to_string().contains("aged"), "a directory that is there is not touched: {again}");
 }
@@ -103,7 +103,7 @@ fn in_a_directory_what_is_left_is_what_the_steps_left() {
 fn whoever_watches_ends_it() {
     let folder = tempfile::tempdir().unwrap();
     let files = InDirectory::new(folder.path(), "aged").unwrap();
-    let asked = Age { fill_blocks: 2_000, operations: 600, seed: 3 };
+    let asked = Age { fill_blocks: 2_000, operations: 600, seed: 3, ..PAPER };
     let aged = run_now(age(&files, &asked, |done| done < 10)).unwrap();
     assert_eq!((aged.operations, aged.is_interrupted), (10, true));
 }

@@ -8,7 +8,7 @@ use super::super::age::{Step, Steps};
 use super::*;
 
 fn toy(fit: &str, isolation: u64, seed: u64) -> Capacity {
-    let age = Age { fill_blocks: 3_000, operations: 1_200, seed };
+    let age = Age { fill_blocks: 3_000, operations: 1_200, seed, deletes: DeleteOrder::Weighted };
     Capacity { age, step: PARTS / 20, ..Capacity::of_the_paper(fit, isolation) }
 }
 
@@ -124,6 +124,31 @@ fn the_core_is_full_when_a_bitmap_is() {
         }
     }
     assert!((10..50).contains(&full), "{full} of 60 runs end early: the toys tell nothing");
+}
+
+#[test]
+fn the_allocator_alone_ends_where_the_core_ends() {
+    let (mut full, mut complete) = (0, 0);
+    for (fit, ..) in crate::store::caveat::fit::ALL {
+        for (isolation, seed, deletes) in [(16, 1, "weighted"), (64, 2, "oldest"), (5, 3, "runs=20"), (16, 4, "random")]
+        {
+            let mut asked = toy(fit, isolation, seed);
+            asked.age.deletes = deletes.parse().unwrap();
+            for extra in [0, 3_000, 15_000] {
+                let (core, alone) = (run(&asked, extra, |_| true).unwrap(), run_allocator(&asked, extra).unwrap());
+                let of = |trial: &Trial| {
+                    let Usage { blocks, live, unusable, free_runs, .. } = trial.usage;
+                    (trial.extra, trial.aged, blocks, live, unusable, free_runs)
+                };
+                assert_eq!(of(&alone), of(&core), "{fit}, DID {isolation}, {deletes}, {extra} of {PARTS} more");
+                full += usize::from(core.aged.full_at.is_some());
+                complete += usize::from(core.is_complete());
+            }
+        }
+    }
+    assert!(full >= 15 && complete >= 15, "{full} runs are full, {complete} are complete: the toys tell little");
+    let error = run_allocator(&toy("nearest", 16, 1), 0).unwrap_err();
+    assert!(error.contains("nearest"), "{error}");
 }
 
 #[test]
