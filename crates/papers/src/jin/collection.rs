@@ -182,7 +182,7 @@ fn judge(report: &mut Report, found: &[Collected]) {
         ClaimKind::Shape,
         "blocks copied for each block freed, by bands and by files",
         "by bands only the valid blocks of the bands are moved (fewer)",
-        format!("{:.2}, {:.2}", by_bands.cost(), by_files.cost()),
+        format!("{:.3}, {:.3}", by_bands.cost(), by_files.cost()),
         Some(by_bands.bands > 0 && by_bands.cost() < by_files.cost()),
     );
 }
@@ -208,7 +208,7 @@ fn table(found: &[Collected]) -> Table {
             one.bands.to_string(),
             megabytes(one.copied),
             megabytes(one.freed),
-            format!("{:.2}", one.cost()),
+            format!("{:.3}", one.cost()),
             one.moved.to_string(),
             percent(one.share_in_one_piece()),
             format!("{:.2}", one.pieces as f64 / one.files.max(1) as f64),

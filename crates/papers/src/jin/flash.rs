@@ -50,7 +50,7 @@ fn method() -> String {
         "HiSMRfs runs the load of [jin/fig09](jin-fig09.md), `fileserver` with {SERVER_FILES} files, on five disks with \
          one parity, in virtual time (seed {SEED}). Files, flash and memory are a {SMALLER}th of those of Jin 2014; sizes \
          on this page are those for 200,000 files, {SMALLER} times as large. The paper cuts the flash of both systems to \
-         1 GB. Our checksums for whole disks do not fit on that, so HiSMRfs has the outer 80th of each disk (`{USED_DISK}`) \
+         1 GB. Our checksums for whole disks do not fit on that, so HiSMRfs has the outer 160th of each disk (`{USED_DISK}`) \
          with the flash `{CUT_FLASH}`. A checkpoint is taken each {:.1} s: the interval of F2FS, which the paper cites, \
          is 60 s, and a {SMALLER}th of the load takes a {SMALLER}th of the time. The second run takes checkpoints when the \
          log fills, as `imbrex fs` does by default. The third has whole disks (`{RAID_DISK}`) and the whole flash \
