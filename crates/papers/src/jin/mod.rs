@@ -40,7 +40,7 @@ const CHOSEN: &str = "7f5c567";
 const CHOSEN_SMRFS: &str = "e6565c4f";
 
 /// Like [`CHOSEN`], for the experiments of §II.D, and for the checkpoints and the cut flash of §III.B.
-const CHOSEN_SECTION2: &str = "e6565c4f";
+const CHOSEN_SECTION2: &str = "573f8848";
 
 /// Like [`CHOSEN`], for fig. 9.
 const CHOSEN_FIG09: &str = "203d485";
