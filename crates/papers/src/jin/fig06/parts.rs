@@ -32,6 +32,8 @@ const FREE_METADATA_BYTES: u64 = 4 << 30;
 pub(super) enum Part {
     LogOnFlash,
     LogOnDisk,
+    /// HiSMRfs that appends all files to one band.
+    LogInOneBand,
     SmrfsOnFlash,
     SmrfsOnDisk,
     /// SMRfs whose metadata cost no time.
@@ -47,6 +49,8 @@ pub(super) enum Part {
 enum Store {
     /// HiSMRfs: store `log`.
     Log,
+    /// Like `Log`, but all files are appended to one band.
+    LogInOneBand,
     /// SMRfs: store `strict-append`. A file is read to memory as a whole when it is opened, and all files are appended
     /// to one band (Singh 2014 §2.2.2, Jin 2014 §I.C).
     Smrfs,
@@ -55,13 +59,18 @@ enum Store {
 }
 
 impl Store {
+    fn is_smrfs(self) -> bool {
+        matches!(self, Store::Smrfs | Store::SmrfsInBands)
+    }
+
     /// Returns the options with which a file system of this store is made.
     fn made(self) -> MakeOptions {
         let options = match self {
             Store::Smrfs => vec![("open_bands".to_string(), OPEN_BANDS.to_string())],
+            Store::LogInOneBand => vec![("open_groups".to_string(), OPEN_BANDS.to_string())],
             Store::Log | Store::SmrfsInBands => Vec::new(),
         };
-        let name = if self == Store::Log { "log" } else { "strict-append" };
+        let name = if self.is_smrfs() { "strict-append" } else { "log" };
         MakeOptions { uuid: Some(Uuid::from_u128(1)), store: Some(name.into()), options, ..MakeOptions::default() }
     }
 }
@@ -136,6 +145,7 @@ pub(super) fn added<'a>(parts: impl Iterator<Item = Option<&'a Vec<Measured>>>) 
 }
 
 impl Part {
+    /// Parts of the systems of figs 6 and 7.
     pub(super) const ALL: [Part; 8] = [
         Part::LogOnFlash,
         Part::LogOnDisk,
@@ -151,6 +161,7 @@ impl Part {
         match self {
             Part::LogOnFlash => "log, metadata on flash",
             Part::LogOnDisk => "log, metadata on the disk",
+            Part::LogInOneBand => "log in one band, metadata on flash",
             Part::SmrfsOnFlash => "SMRfs, metadata on flash",
             Part::SmrfsOnDisk => "SMRfs, metadata on the disk",
             Part::SmrfsAlone => "SMRfs alone",
@@ -186,6 +197,7 @@ impl Part {
         match self {
             Part::LogOnFlash => on_core(Store::Log, disk, Metadata::Flash, benchmark, asked),
             Part::LogOnDisk => on_core(Store::Log, disk, Metadata::Disk, benchmark, asked),
+            Part::LogInOneBand => on_core(Store::LogInOneBand, disk, Metadata::Flash, benchmark, asked),
             Part::SmrfsOnFlash => on_core(Store::Smrfs, disk, Metadata::Flash, benchmark, asked),
             Part::SmrfsOnDisk => on_core(Store::Smrfs, disk, Metadata::Disk, benchmark, asked),
             Part::SmrfsAlone => on_core(Store::Smrfs, disk, Metadata::Nowhere, benchmark, asked),
@@ -228,7 +240,7 @@ fn on_core(
         let devices: Vec<Device> = [data].into_iter().chain(metadata).collect();
         let (fs, _) = Fs::mount(&own, &devices, &MountOptions::default()).await.map_err(Failure::failed)?;
         let files = OnCore::new(&fs, FOLDER).await.map_err(Failure::failed)?.with_page_cache(PAGE_CACHE_BYTES);
-        let files = if store == Store::Log { files } else { files.with_staged_files() };
+        let files = if store.is_smrfs() { files.with_staged_files() } else { files };
         bench::run(benchmark, &files, &asked, |_| {}).await.map_err(Failure::failed)
     };
     let phases = executor.run(work).map_err(Failure::failed)?;
