@@ -38,7 +38,7 @@ pub(in crate::jin) struct OnFlash {
 }
 
 impl OnFlash {
-    /// Returns what the file system has on the flash now, in bytes.
+    /// Returns the sizes of the metadata of `fs` now.
     pub(in crate::jin) fn of(fs: &Fs) -> OnFlash {
         let status = fs.status();
         let checksums = (status.usage.live + status.usage.dead).div_ceil(CHECKSUMS);
