@@ -46,8 +46,14 @@ const PAPERS: &[Paper] = &[
         &[
             ("figs 1, 3–5, 8, tables I, II", "architecture, configurations", Err(NO_VALUES)),
             ("fig. 2", "metadata I/O per file read on ext4", Ok("jin/fig02")),
+            ("§II.D", "reads with and without a hot zone", Ok("jin/hot-zone")),
+            ("§II.D", "size of the metadata over that of the data", Ok("jin/metadata")),
+            ("§II.D.2", "garbage collection by files and by bands", Ok("jin/collection")),
+            ("§II.D.3", "rebuild of a drive by files and by blocks", Ok("jin/rebuild")),
             ("figs 6, 7", "HiSMRfs against SMRfs", Ok("jin/fig06-07")),
+            ("fig. 7", "HiSMRfs against SMRfs by the number of threads", Ok("jin/fig07-threads")),
             ("fig. 9", "HiSMRfs against ext4 with a flash cache", Ok("jin/fig09")),
+            ("§III.B", "flash that HiSMRfs uses", Ok("jin/flash")),
         ],
     ),
     (

@@ -474,8 +474,8 @@ pub(crate) struct MountArgs {
     /// as an emulated drive would); cache=SIZE; queue_depth=NUMBER and queue_deadline=MS (number of operations that a
     /// drive has at a time, and longest time that writes wait for reads); window=ADDRESS (figures over HTTP: /stats,
     /// /state.json, /metrics for Prometheus); stats=PATH (the text of /stats on a Unix socket); nonempty; fit=NAME,
-    /// extents=on|off, cleaner=NAME, clean_below=PERCENT, open_groups=NUMBER, kept_back=NUMBER, hot_files=copies|alone;
-    /// dev, suid, noexec and other flags of mount(8).
+    /// extents=on|off, cleaner=NAME, clean_below=PERCENT, open_bands=NUMBER, open_groups=NUMBER, kept_back=NUMBER,
+    /// hot_files=copies|alone; dev, suid, noexec and other flags of mount(8).
     #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
     pub options: Vec<String>,
 

@@ -9,7 +9,8 @@ use crate::args::size::size;
 use imbrex_units::names::suggestion;
 
 /// Names of the options that are passed to the store.
-const STORE: [&str; 7] = ["fit", "extents", "cleaner", "clean_below", "open_groups", "kept_back", "hot_files"];
+const STORE: [&str; 8] =
+    ["fit", "extents", "cleaner", "clean_below", "open_bands", "open_groups", "kept_back", "hot_files"];
 /// Upper bounds of the queue options.
 const QUEUE_DEPTH_MAX: usize = 1024;
 const QUEUE_DEADLINE_MS_MAX: u64 = 60_000;

@@ -43,6 +43,9 @@ pub struct Bounds {
     /// Percentage of the blocks of the log in use, 0 to 100, from which on a checkpoint is taken; 40 by default. A
     /// checkpoint is also taken when no more than a quarter of the log is free.
     pub log_percent: u64,
+    /// Interval in nanoseconds at which a checkpoint is taken if there are changes since the last one, however little of
+    /// the log is in use (Jin 2014 §II.D.1: "periodically"). `None`, the default, for no interval.
+    pub checkpoint_ns: Option<u64>,
     /// Limits of the hot zone: number of files with known heat, half-life of heat, and size of a small file. The size
     /// of the zone is not among them.
     pub hot: Limits,
@@ -77,6 +80,7 @@ impl Default for Bounds {
             dirty_ns: 30 * SECOND_NS,
             closing_ns: SECOND_NS / 5,
             log_percent: 40,
+            checkpoint_ns: None,
             hot: Limits { files: 64 << 10, half_ns: 600 * SECOND_NS, small_blocks: 8 },
             hot_batch: 16,
             hot_record_bytes: 64 << 10,
@@ -88,8 +92,8 @@ impl Default for Bounds {
 
 impl Bounds {
     /// Returns the smallest limits with which the file system works, for tests: it evicts, writes and takes checkpoints
-    /// all the time. `commit_ns`, `dirty_ns`, and the limits of the hot zone other than the number of files, keep their
-    /// defaults.
+    /// all the time. `commit_ns`, `dirty_ns`, `checkpoint_ns`, and the limits of the hot zone other than the number of
+    /// files, keep their defaults.
     pub fn smallest() -> Bounds {
         Bounds {
             cache_bytes: 4096,

@@ -22,6 +22,8 @@ pub struct OnCore {
     base: Inode,
     /// Page cache in front of the file system, if there is one.
     cache: Option<Rc<RefCell<PageCache>>>,
+    /// Whether a file is read whole when it is opened.
+    stages_files: bool,
 }
 
 /// Handle of a file that is open in an [`OnCore`].
@@ -51,7 +53,7 @@ impl OnCore {
     pub async fn new(fs: &Fs, name: &str) -> Result<OnCore, LoadError> {
         let made = fs.make_directory(ROOT, name.as_bytes(), 0o755, Caller::default()).await;
         let base = made.map_err(failed("mkdir", name))?.inode;
-        Ok(OnCore { fs: fs.clone(), base, cache: None })
+        Ok(OnCore { fs: fs.clone(), base, cache: None, stages_files: false })
     }
 
     /// Adds an empty model of the kernel's page cache, with space for `bytes` bytes, rounded down to whole blocks of 4
@@ -59,6 +61,12 @@ impl OnCore {
     /// blocks read ahead as Linux does.
     pub fn with_page_cache(self, bytes: u64) -> OnCore {
         OnCore { cache: Some(Rc::new(RefCell::new(PageCache::new(bytes / BYTES)))), ..self }
+    }
+
+    /// Makes every open of a file read the whole file, as SMRfs copies a file to memory before any read or write (Jin
+    /// 2014 §I.C, Singh 2014 §2.2.2). Blocks that the page cache has are not read again.
+    pub fn with_staged_files(self) -> OnCore {
+        OnCore { stages_files: true, ..self }
     }
 
     /// Returns the file system on which the load runs.
@@ -124,7 +132,11 @@ impl Files for OnCore {
     }
 
     async fn open(&self, path: &str) -> Result<OpenOnCore, LoadError> {
-        self.opened(self.inode_of("open", path)?, "open", path)
+        let file = self.opened(self.inode_of("open", path)?, "open", path)?;
+        if self.stages_files {
+            self.read(&file, 0, usize::MAX).await?;
+        }
+        Ok(file)
     }
 
     async fn write(&self, file: &OpenOnCore, offset: u64, bytes: &[u8]) -> Result<(), LoadError> {

@@ -65,6 +65,15 @@ fn clean_below(option: Option<String>) -> Result<u64, String> {
     }
 }
 
+/// Parses the option `key` of a store: a number from 1 to `most`, or `usual` if the option is not given.
+fn count(key: &str, option: Option<String>, usual: u32, most: u32) -> Result<u32, String> {
+    let Some(text) = option else { return Ok(usual) };
+    match text.parse() {
+        Ok(count) if (1..=most).contains(&count) => Ok(count),
+        _ => Err(format!("{key}={text}: a number from 1 to {most}")),
+    }
+}
+
 /// Returns the name of the default store for a single device of this kind. Returns `None` for a conventional device, on
 /// which only the store `log` runs.
 pub fn default_for(kind: &Kind) -> Option<&'static str> {

@@ -8,6 +8,7 @@ mod appends;
 mod arrays;
 mod behind;
 mod beyond_parity;
+mod checkpoints;
 mod checksums;
 mod churn;
 mod cleaning;

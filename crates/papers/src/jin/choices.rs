@@ -31,6 +31,12 @@ pub(super) const PARTITION_BYTES: u64 = 32 << 30;
 pub(super) const FLASH: &str = "flash-2010";
 /// Figs 6, 7: size of the page cache in bytes: all of the 4 GB of table I.
 pub(super) const PAGE_CACHE_BYTES: u64 = 4 << 30;
+/// Figs 6, 7: number of bands to which SMRfs writes files at a time. Singh 2014 §2.2.2: the buffer cache "identifies a
+/// band to be written to" and data are written "in a strictly append manner"; no paper says that several bands are
+/// written at a time. SMRfs with a band for each file that is being written is a variant.
+pub(super) const OPEN_BANDS: u32 = 1;
+/// Fig. 7: numbers of threads. `varmail.f` of filebench 1.4.9 has 16; the paper does not give the number that it used.
+pub(super) const THREADS: [u64; 6] = [1, 2, 4, 6, 8, 16];
 /// Figs 6, 7: personalities of filebench with their own sizes. The paper names the first two and gives no sizes.
 /// `fileserver` belongs to fig. 9 and is a variant here.
 pub(super) const LOADS: [&str; 3] = ["createfiles", "varmail", "fileserver"];
@@ -78,3 +84,47 @@ pub(super) const PROCESSOR_PERCENT: f64 = 30.0;
 pub(super) const GUEST_MEMORY: &str = "1G";
 /// Fig. 9: longest duration of a run of the guest on the wall clock, in seconds.
 pub(super) const GUEST_SECONDS: u64 = 5400;
+
+/// §III.B: interval of checkpoints in nanoseconds. Jin 2014 §II.D.1 says "periodically" and gives no interval. F2FS,
+/// which the paper cites for metadata ([20]), takes a checkpoint each 60 s (`cp_interval`). The load here takes a
+/// fortieth of the time, as it has a fortieth of the files, and so does the interval.
+pub(super) const CHECKPOINT_NS: u64 = 60_000_000_000 / SMALLER;
+/// §III.B: disks of HiSMRfs with its flash cut: the outer 160th of [`RAID_DISK`]. The table of checksums for the whole array would not fit on
+/// the flash of [`FLASH_BYTES`], to which the paper cuts both systems. On whole disks the data begin at the outer
+/// diameter, too.
+pub(super) const USED_DISK: &str =
+    "maxline-250g:geometry.tracks=695,geometry.zone_count=1,geometry.track_sectors_id=976";
+/// §III.B: flash of HiSMRfs: [`FLASH_BYTES`], rounded down to tracks of 1 MiB.
+pub(super) const CUT_FLASH: &str = "flash-2010:geometry.tracks=25";
+
+/// §II.D: numbers of files and mean sizes in bytes, with 640 MiB of data each. The second is fig. 9's.
+pub(super) const METADATA_FILES: [(u64, u64); 3] = [(51_200, 16 << 10), (6_400, 128 << 10), (800, 1 << 20)];
+
+/// §II.D: number of files and their size in bytes, for reads with a hot zone. The files are larger than those that the
+/// zone takes when they are written (32 KiB), so that only reads bring them there.
+pub(super) const HOT_FILES: u64 = 4000;
+pub(super) const HOT_FILE_BYTES: u64 = 64 << 10;
+/// §II.D: size of the hot zone, in percent of the data: the hot files of the first skew just fit.
+pub(super) const HOT_SHARE: u64 = 20;
+/// §II.D: number of reads that warm up the zone, and number of those that count.
+pub(super) const HOT_READS: u64 = 10_000;
+/// §II.D: skews of the reads: share of the reads, and share of the files that they go to, in percent. The first is the
+/// rule of 80 to 20 (Pareto); the paper gives none. The last has no skew.
+pub(super) const SKEWS: [(u64, u64); 3] = [(80, 20), (90, 10), (100, 100)];
+
+/// §II.D.2: zoned disk on which files are collected, of 1 GiB so that it fills.
+pub(super) const COLLECTED_DISK: &str = "strict-append";
+/// §II.D.2: sizes of `fileserver`: number of files, of which four fifths exist (500 MiB of 960), and number of rounds,
+/// so that the load writes the disk more than twice.
+pub(super) const COLLECTED_FILES: u64 = 5_000;
+pub(super) const COLLECTED_ROUNDS: u64 = 15_000;
+
+/// §II.D.3: disks of the array that is rebuilt: fig. 9's with a hundredth of the tracks, 2.5 GB, so that they can be
+/// filled.
+pub(super) const REBUILD_DISK: &str = "maxline-250g:geometry.tracks=1113";
+/// §II.D.3: size of a file in bytes, the mean of `fileserver`.
+pub(super) const REBUILD_FILE_BYTES: u64 = 128 << 10;
+/// §II.D.3: shares of the array, in percent, that files fill.
+pub(super) const FILLS: [u64; 3] = [10, 25, 50];
+/// §II.D.3: share of the files, in percent, that are removed in the variant with invalid blocks.
+pub(super) const REMOVED_PERCENT: u64 = 50;

@@ -315,18 +315,28 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Takes checkpoints when the log fills, until the file system is unmounted. After a failure, the next request for
-    /// room or the next commit starts another attempt.
+    /// Takes checkpoints when the log fills, and at intervals of [`crate::core::Bounds::checkpoint_ns`], until the file
+    /// system is unmounted. After a failure, the next request for room or the next commit starts another attempt.
     pub(in crate::core) async fn take_checkpoints(self) {
         let core = self.0.clone();
+        let mut next_ns = core.bounds.checkpoint_ns;
         while !core.shutdown.has_begun() {
             let (short, room) = (core.log.is_short.next(), core.log.has_room.next());
             let (committed, over) = (core.log.committed.next(), core.shutdown.next());
             let (used, blocks) = core.log.fill();
-            let is_due = used * 100 >= blocks * core.bounds.log_percent && used > 1 || !core.log.has_room_now();
+            let now_ns = core.executor.now_ns();
+            let is_time = used > 0 && next_ns.is_some_and(|next_ns| next_ns <= now_ns);
+            let is_full = used * 100 >= blocks * core.bounds.log_percent && used > 1 || !core.log.has_room_now();
             let is_running = core.committer.is_running.get();
-            if !is_due || is_running {
-                select(select(short, room), select(committed, over)).await;
+            if is_time && !is_running {
+                next_ns = core.bounds.checkpoint_ns.map(|interval_ns| now_ns + interval_ns);
+            }
+            if !(is_full || is_time) || is_running {
+                let woken = select(select(short, room), select(committed, over));
+                match next_ns.filter(|next_ns| *next_ns > now_ns) {
+                    Some(next_ns) => select(woken, core.executor.sleep_until(next_ns)).await,
+                    None => woken.await,
+                }
             } else if self.checkpoint().await.is_err() {
                 // The failure has given `has_room` to wake the operations that wait. That signal must not start another
                 // attempt.

@@ -162,7 +162,12 @@ fn what_is_read_comes_from_the_disk_until_it_is_in_the_page_cache() {
         assert_eq!(read(), before + 1 + 32, "reading that goes on reads 128 KiB ahead");
         files.read(&file, 52 * 4096, 31 * 4096).await.unwrap();
         assert_eq!(read(), before + 1 + 32, "which is then there");
+        files.forget(&file).unwrap();
         files.close(file).await.unwrap();
+        let before = read();
+        let staged = files.clone().with_staged_files().open("f").await.unwrap();
+        assert_eq!(read(), before + 100, "a file that is staged is read whole at once");
+        files.close(staged).await.unwrap();
     };
     executor.run(work).unwrap();
     executor.shut_down();

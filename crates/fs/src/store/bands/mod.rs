@@ -327,7 +327,12 @@ impl Bands {
 
     /// Returns whether an append to any band is in flight.
     pub fn has_writers(&self) -> bool {
-        self.bands.iter().any(Band::is_written_to)
+        self.written_to() > 0
+    }
+
+    /// Returns the number of bands to which an append is in flight.
+    pub fn written_to(&self) -> usize {
+        self.bands.iter().filter(|band| band.is_written_to()).count()
     }
 
     /// Returns, for each band in order, its number of written blocks and its number of live blocks, of 4 KiB each. Both

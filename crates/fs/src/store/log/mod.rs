@@ -132,13 +132,7 @@ impl LogStore {
     pub fn new(array: Array, option: impl Fn(&str) -> Option<String>) -> Result<LogStore, String> {
         let policy = Policy::named(option("cleaner").as_deref().unwrap_or("cost-benefit"))?;
         let threshold_percent = super::clean_below(option("clean_below"))?;
-        let count = |key: &str, usual: u32, most: u32| match option(key) {
-            None => Ok(usual),
-            Some(text) => match text.parse() {
-                Ok(count) if (1..=most).contains(&count) => Ok(count),
-                _ => Err(format!("{key}={text}: a number from 1 to {most}")),
-            },
-        };
+        let count = |key: &str, usual: u32, most: u32| super::count(key, option(key), usual, most);
         let kept_back = count("kept_back", KEPT_BACK, 1000)?;
         let open_max = count("open_groups", OPEN_GROUPS, 1000)?.min(array.active_max().unwrap_or(u32::MAX));
         let append_blocks = u64::from(count("append_blocks", APPEND_BLOCKS, APPEND_BLOCKS)?);

@@ -2,14 +2,16 @@
 //!
 //! A table of the bands' free capacity selects the band: the fullest that still has space for the whole file, else an
 //! empty one, else several, those with most space first. A band that is being written belongs to one file until the
-//! write ends. The cleaner copies the live blocks of a band to other bands and resets it. One band is kept back, so
-//! that the cleaner always has space.
+//! write ends. So files that are written at the same time go to different bands, up to the option `open_bands`; with
+//! `open_bands=1` all files are appended to one band, one after the other. The cleaner copies the live blocks of a band
+//! to other bands and resets it. One band is kept back, so that the cleaner always has space.
 //!
 //! Invariants:
 //! 1. The blocks of a band below its write pointer are live, dead, or being written; none is beyond it.
 //! 2. Live and reserved blocks never exceed the capacity of all bands but one. So every reserved block can be written
 //!    once the dead blocks are cleaned away.
 //! 3. No more bands are partly written than the drive allows.
+//! 4. A file is appended only while fewer than `open_bands` bands are being written.
 
 use std::cell::RefCell;
 
@@ -25,6 +27,8 @@ use crate::format::change::Extent;
 
 /// Number of bands kept back for the cleaner.
 const SPARE_BANDS: u32 = 1;
+/// Largest value of the option `open_bands`.
+const OPEN_BANDS_MAX: u32 = 1000;
 
 /// The store `strict-append`: whole files appended to the zones of one zoned drive.
 pub struct StrictAppend {
@@ -33,6 +37,8 @@ pub struct StrictAppend {
     /// Share of blocks, in percent: background cleaning begins when the blocks neither written nor kept back fall below
     /// it.
     threshold_percent: u64,
+    /// Number of bands that may be written at a time before a further file waits (invariant 4).
+    open_max: usize,
     account: Account,
     waiting: Waiting,
 }
@@ -40,7 +46,7 @@ pub struct StrictAppend {
 impl StrictAppend {
     /// Creates the store over the whole zones of a drive of `kind` that are in the blocks `data`. `zones` are the
     /// states that the drive reports for all its zones. `option` returns the value of an option by its key, or `None`
-    /// for the default: `cleaner` (`greedy`) or `clean_below` (10 percent).
+    /// for the default: `cleaner` (`greedy`), `clean_below` (10 percent) or `open_bands` (no limit).
     ///
     /// # Errors
     /// An option has an invalid value, or the drive has fewer zones than `data` needs. The error is a message for the
@@ -60,6 +66,7 @@ impl StrictAppend {
             return Err("cleaner=files is for store log: here a file lies in as few bands as it can already".into());
         }
         let threshold_percent = super::clean_below(option("clean_below"))?;
+        let open_max = super::count("open_bands", option("open_bands"), u32::MAX, OPEN_BANDS_MAX)? as usize;
         let first = (data.start / zone_blocks) as u32;
         let end = (data.end() / zone_blocks) as u32;
         if zones.len() < end as usize {
@@ -70,6 +77,7 @@ impl StrictAppend {
             bands: RefCell::new(bands),
             policy,
             threshold_percent,
+            open_max,
             account: Account::default(),
             waiting: Waiting::default(),
         })
@@ -81,7 +89,15 @@ impl StrictAppend {
         bands.usable().saturating_sub(u64::from(SPARE_BANDS) * bands.band_blocks())
     }
 
+    /// Returns whether as many bands are being written as files may use at a time (invariant 4).
+    fn is_at_limit(&self) -> bool {
+        self.bands.borrow().written_to() >= self.open_max
+    }
+
     fn try_allocate(&self, blocks: u64) -> Option<Vec<BlockRun>> {
+        if self.is_at_limit() {
+            return None;
+        }
         self.bands.borrow_mut().take(blocks, SPARE_BANDS)
     }
 
@@ -135,7 +151,8 @@ impl Store for StrictAppend {
         Box::pin(async move {
             self.reserve(reservation, blocks.max(reservation.blocks))?;
             let has_allocations = || self.bands.borrow().has_allocations();
-            let runs = self.waiting.until(async || self.try_allocate(blocks), || false, has_allocations).await?;
+            let runs =
+                self.waiting.until(async || self.try_allocate(blocks), || self.is_at_limit(), has_allocations).await?;
             self.account.unreserve(reservation, blocks);
             self.account.allocate(blocks);
             Ok(Allocation { runs, kept: Vec::new(), record_blocks: 0, counted: (0, 0) })
@@ -266,12 +283,63 @@ mod tests {
     use crate::device::ZoneCondition;
     use crate::executor::Executor;
 
+    fn store_of_eight_zones(options: &[(&str, &str)]) -> Result<StrictAppend, String> {
+        let kind = Kind::Zoned { zone_blocks: 16, zones: 8, conventional: 0, active_max: None };
+        let zones = [ZoneState { written: 0, condition: ZoneCondition::Writable }; 8];
+        let option = |key: &str| options.iter().find(|(other, _)| *other == key).map(|(_, value)| value.to_string());
+        StrictAppend::new(&kind, BlockRun { start: 16, blocks: 112 }, &zones, option)
+    }
+
+    /// Four files that are written at the same time for a millisecond each: with a band for each, all end together;
+    /// with one open band, one after the other, each behind the one before.
+    #[test]
+    fn files_written_at_once_take_as_many_bands_as_are_allowed() {
+        const TURN_NS: u64 = 1_000_000;
+        for (options, expected_bands, expected_turns) in
+            [(&[][..], 4, 1), (&[("open_bands", "2")][..], 2, 2), (&[("open_bands", "1")][..], 1, 4)]
+        {
+            let executor = Executor::in_virtual_time();
+            let store = std::rc::Rc::new(store_of_eight_zones(options).expect("the options are valid"));
+            let writer = || {
+                let (executor, store) = (executor.clone(), store.clone());
+                async move {
+                    let allocation = store.allocate(&mut Reservation::default(), 3).await.expect("there is room");
+                    executor.sleep(TURN_NS).await;
+                    let start = allocation.runs[0].start;
+                    store.commit(allocation);
+                    start
+                }
+            };
+            let tasks: Vec<_> = (0..4).map(|_| executor.spawn(writer())).collect();
+            let all = async move {
+                let mut starts = Vec::new();
+                for task in tasks {
+                    starts.push(task.await);
+                }
+                starts
+            };
+            let starts = executor.run(all).expect("nobody waits for ever");
+            let bands: std::collections::BTreeSet<u64> = starts.iter().map(|start| start / 16).collect();
+            assert_eq!((bands.len(), executor.now_ns() / TURN_NS), (expected_bands, expected_turns), "{options:?}");
+            if expected_bands == 1 {
+                assert_eq!(starts, [16, 19, 22, 25], "each file follows the one before");
+            }
+            executor.shut_down();
+        }
+    }
+
+    #[test]
+    fn a_number_of_open_bands_that_is_none_is_refused() {
+        for value in ["0", "many", "1001"] {
+            let refused = store_of_eight_zones(&[("open_bands", value)]).err();
+            assert_eq!(refused.as_deref(), Some(&*format!("open_bands={value}: a number from 1 to 1000")));
+        }
+    }
+
     /// A zone with a pinned run is no victim, even if emptying it would gain space.
     #[test]
     fn a_pinned_zone_is_not_emptied() {
-        let kind = Kind::Zoned { zone_blocks: 16, zones: 8, conventional: 0, active_max: None };
-        let zones = [ZoneState { written: 0, condition: ZoneCondition::Writable }; 8];
-        let store = StrictAppend::new(&kind, BlockRun { start: 16, blocks: 112 }, &zones, |_| None).expect("it fits");
+        let store = store_of_eight_zones(&[]).expect("it fits");
         let executor = Executor::in_virtual_time();
         let task = async move {
             let allocation = store.allocate(&mut Reservation::default(), 12).await.expect("there is room");

@@ -8,18 +8,17 @@
 use std::sync::Arc;
 
 use imbrex::Failure;
-use imbrex::drives::emulated;
 use imbrex_fs::core::{MakeOptions, make};
-use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind as DeviceKind};
-use imbrex_fs::load::bench::{self, BenchOptions, Benchmark, Kind, Phase};
+use imbrex_fs::load::bench::{self, BenchOptions, Benchmark, Kind, Phase, Sizes};
 use imbrex_fs::load::{OnCore, run_now};
 use imbrex_fs::{Device, Executor, Fs, MountOptions};
 use indicatif::ProgressBar;
 use uuid::Uuid;
 
-use super::super::choices::{FLASH, PAGE_CACHE_BYTES, PARTITION_BYTES};
+use super::super::choices::{FLASH, OPEN_BANDS, PAGE_CACHE_BYTES, PARTITION_BYTES};
+use super::super::device;
 use super::symlinks::Symlinks;
 use crate::kernel_fs::KernelFs;
 
@@ -33,12 +32,47 @@ const FREE_METADATA_BYTES: u64 = 4 << 30;
 pub(super) enum Part {
     LogOnFlash,
     LogOnDisk,
-    StrictOnFlash,
-    StrictOnDisk,
-    /// Store `strict-append` whose metadata cost no time.
-    StrictAlone,
+    /// HiSMRfs that appends all files to one band.
+    LogInOneBand,
+    SmrfsOnFlash,
+    SmrfsOnDisk,
+    /// SMRfs whose metadata cost no time.
+    SmrfsAlone,
+    /// SMRfs that writes each file to a band of its own while others are written.
+    BandsOnFlash,
     Ext4OnDisk,
     Ext4OnFlash,
+}
+
+/// Store of file data, and how files reach it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Store {
+    /// HiSMRfs: store `log`.
+    Log,
+    /// Like `Log`, but all files are appended to one band.
+    LogInOneBand,
+    /// SMRfs: store `strict-append`. A file is read to memory as a whole when it is opened, and all files are appended
+    /// to one band (Singh 2014 §2.2.2, Jin 2014 §I.C).
+    Smrfs,
+    /// Like `Smrfs`, but files that are written at the same time go to different bands.
+    SmrfsInBands,
+}
+
+impl Store {
+    fn is_smrfs(self) -> bool {
+        matches!(self, Store::Smrfs | Store::SmrfsInBands)
+    }
+
+    /// Returns the options with which a file system of this store is made.
+    fn made(self) -> MakeOptions {
+        let options = match self {
+            Store::Smrfs => vec![("open_bands".to_string(), OPEN_BANDS.to_string())],
+            Store::LogInOneBand => vec![("open_groups".to_string(), OPEN_BANDS.to_string())],
+            Store::Log | Store::SmrfsInBands => Vec::new(),
+        };
+        let name = if self.is_smrfs() { "strict-append" } else { "log" };
+        MakeOptions { uuid: Some(Uuid::from_u128(1)), store: Some(name.into()), options, ..MakeOptions::default() }
+    }
 }
 
 /// Place of a store's metadata.
@@ -111,12 +145,14 @@ pub(super) fn added<'a>(parts: impl Iterator<Item = Option<&'a Vec<Measured>>>) 
 }
 
 impl Part {
-    pub(super) const ALL: [Part; 7] = [
+    /// Parts of the systems of figs 6 and 7.
+    pub(super) const ALL: [Part; 8] = [
         Part::LogOnFlash,
         Part::LogOnDisk,
-        Part::StrictOnFlash,
-        Part::StrictOnDisk,
-        Part::StrictAlone,
+        Part::SmrfsOnFlash,
+        Part::SmrfsOnDisk,
+        Part::SmrfsAlone,
+        Part::BandsOnFlash,
         Part::Ext4OnDisk,
         Part::Ext4OnFlash,
     ];
@@ -125,9 +161,11 @@ impl Part {
         match self {
             Part::LogOnFlash => "log, metadata on flash",
             Part::LogOnDisk => "log, metadata on the disk",
-            Part::StrictOnFlash => "strict-append, metadata on flash",
-            Part::StrictOnDisk => "strict-append, metadata on the disk",
-            Part::StrictAlone => "strict-append alone",
+            Part::LogInOneBand => "log in one band, metadata on flash",
+            Part::SmrfsOnFlash => "SMRfs, metadata on flash",
+            Part::SmrfsOnDisk => "SMRfs, metadata on the disk",
+            Part::SmrfsAlone => "SMRfs alone",
+            Part::BandsOnFlash => "SMRfs with a band for each file, metadata on flash",
             Part::Ext4OnDisk => "ext4 on the disk",
             Part::Ext4OnFlash => "ext4 on flash",
         }
@@ -138,21 +176,32 @@ impl Part {
         matches!(self, Part::Ext4OnDisk | Part::Ext4OnFlash)
     }
 
-    /// Measures the phases of `load`, whose random choices have the seed `seed`, on a new file system.
-    pub(super) fn run(self, disk: &str, load: &str, seed: u64, bar: &ProgressBar) -> Result<Vec<Measured>, Failure> {
+    /// Measures the phases of `load` on a new file system. The load has `workers` threads, or its own number if that is
+    /// `None`, and its random choices have the seed `seed`.
+    pub(super) fn run(
+        self,
+        disk: &str,
+        load: &str,
+        workers: Option<u64>,
+        seed: u64,
+        bar: &ProgressBar,
+    ) -> Result<Vec<Measured>, Failure> {
         let benchmark = bench::named(load).expect("each is a line of the registry of benchmarks");
         let own = bar.clone();
         let watch: bench::Watch = Arc::new(move |_| {
             own.inc(1);
             true
         });
-        let asked = BenchOptions { sizes: benchmark.defaults, seed, watch };
+        let sizes = Sizes { workers: workers.or(benchmark.defaults.workers), ..benchmark.defaults };
+        let asked = BenchOptions { sizes, seed, watch };
         match self {
-            Part::LogOnFlash => on_core("log", disk, Metadata::Flash, benchmark, asked),
-            Part::LogOnDisk => on_core("log", disk, Metadata::Disk, benchmark, asked),
-            Part::StrictOnFlash => on_core("strict-append", disk, Metadata::Flash, benchmark, asked),
-            Part::StrictOnDisk => on_core("strict-append", disk, Metadata::Disk, benchmark, asked),
-            Part::StrictAlone => on_core("strict-append", disk, Metadata::Nowhere, benchmark, asked),
+            Part::LogOnFlash => on_core(Store::Log, disk, Metadata::Flash, benchmark, asked),
+            Part::LogOnDisk => on_core(Store::Log, disk, Metadata::Disk, benchmark, asked),
+            Part::LogInOneBand => on_core(Store::LogInOneBand, disk, Metadata::Flash, benchmark, asked),
+            Part::SmrfsOnFlash => on_core(Store::Smrfs, disk, Metadata::Flash, benchmark, asked),
+            Part::SmrfsOnDisk => on_core(Store::Smrfs, disk, Metadata::Disk, benchmark, asked),
+            Part::SmrfsAlone => on_core(Store::Smrfs, disk, Metadata::Nowhere, benchmark, asked),
+            Part::BandsOnFlash => on_core(Store::SmrfsInBands, disk, Metadata::Flash, benchmark, asked),
             Part::Ext4OnDisk => on_ext4(&conventional(disk), Some(PARTITION_BYTES), benchmark, &asked),
             Part::Ext4OnFlash => on_ext4(FLASH, None, benchmark, &asked),
         }
@@ -167,13 +216,8 @@ fn conventional(disk: &str) -> String {
     }
 }
 
-fn device(executor: &Executor, words: &str) -> Result<Device, Failure> {
-    let backend = Emulated::new(emulated(words)?).map_err(Failure::failed)?;
-    Ok(Device::new(executor, words, Box::new(backend)))
-}
-
 fn on_core(
-    store: &str,
+    store: Store,
     disk: &str,
     metadata: Metadata,
     benchmark: &'static Benchmark,
@@ -189,13 +233,14 @@ fn on_core(
             Some(Device::new(&executor, "nowhere", Box::new(Memory::new(geometry))))
         }
     };
-    let made = MakeOptions { uuid: Some(Uuid::from_u128(1)), store: Some(store.into()), ..MakeOptions::default() };
+    let made = store.made();
     let own = executor.clone();
     let work = async move {
         make(&data, metadata.as_ref(), &made, 0).await.map_err(Failure::failed)?;
         let devices: Vec<Device> = [data].into_iter().chain(metadata).collect();
         let (fs, _) = Fs::mount(&own, &devices, &MountOptions::default()).await.map_err(Failure::failed)?;
         let files = OnCore::new(&fs, FOLDER).await.map_err(Failure::failed)?.with_page_cache(PAGE_CACHE_BYTES);
+        let files = if store.is_smrfs() { files.with_staged_files() } else { files };
         bench::run(benchmark, &files, &asked, |_| {}).await.map_err(Failure::failed)
     };
     let phases = executor.run(work).map_err(Failure::failed)?;

@@ -1,13 +1,10 @@
 //! The sentences of §III.B on its figure, and explanations of our results. The words of the paper are read as numbers:
 //! - *about* a share: within 0.05;
 //! - *about 9 times*: 8 to 10;
-//! - *nearly 100 %*: at least 95 %;
-//! - *about 50 MB*: within a tenth;
-//! - *much less*: at most a half.
+//! - *nearly 100 %*: at least 95 %.
 
 use super::super::super::{ClaimKind, Report};
-use super::super::choices::{FLASH_BYTES, PROCESSOR_PERCENT, SMALLER};
-use super::core::OnFlash;
+use super::super::choices::{FLASH_BYTES, PROCESSOR_PERCENT};
 use super::{CACHED, HISMRFS, Outcome, Row, UNCACHED, WRITE_CACHED};
 
 /// Ratio by which HiSMRfs is better (§III.B: "about 11% better").
@@ -107,23 +104,6 @@ fn judge_flash(report: &mut Report, row: &Row) {
         share.map_or("not run".into(), |share| format!("{:.1} %", share * 100.0)),
         share.map(|share| share >= 0.95),
     );
-    let own = row[HISMRFS].as_ref().map(|outcome| outcome.flash_bytes as f64);
-    let for_all = own.map(|used| used * SMALLER as f64 / 1e6);
-    report.claim(
-        ClaimKind::Shape,
-        "flash that HiSMRfs used, for 200,000 files",
-        "about 50 MB (45 to 55)",
-        for_all.map_or("not run".into(), |megabytes| format!("{megabytes:.0} MB")),
-        for_all.map(|megabytes| (45.0..=55.0).contains(&megabytes)),
-    );
-    let less = own.zip(cached).map(|(own, cached)| own / cached);
-    report.claim(
-        ClaimKind::Shape,
-        "flash used: HiSMRfs over the cache",
-        "much less (a half at most)",
-        shown(less),
-        less.map(|less| less <= 0.5),
-    );
 }
 
 /// Adds remarks on the causes of the ratios.
@@ -153,16 +133,6 @@ pub(super) fn explain(report: &mut Report, row: &Row) {
     );
 }
 
-/// Adds a remark on the contents of HiSMRfs's flash.
-pub(super) fn explain_flash(report: &mut Report, flash: OnFlash) {
-    let parts = [flash.checkpoints, flash.log, flash.checksums];
-    let [checkpoints, log, checksums] = parts.map(|bytes| format!("{:.0} MB", (bytes * SMALLER) as f64 / 1e6));
-    report.remarks.push(format!(
-        "What HiSMRfs has on the flash, for 200,000 files: two checkpoints {checkpoints}, the log that is needed {log}, checksums of the data \
-         {checksums}."
-    ));
-}
-
 #[cfg(test)]
 mod tests {
     //! Goal: each claim can hold and fail. Systems that were not run, or ran on a busy processor, are not judged.
@@ -190,33 +160,31 @@ mod tests {
     }
 
     const FULL: u64 = FLASH_BYTES;
-    const FIFTY: u64 = 50_000_000 / SMALLER;
 
     #[test]
     fn as_the_paper_has_it_all_hold() {
-        let found = verdicts(outcome(100, 100, 100, FIFTY), Some(outcome(900, 111, 111, FULL)));
-        assert_eq!(found, [Verdict::Yes; 7]);
+        let found = verdicts(outcome(100, 100, 100, 0), Some(outcome(900, 111, 111, FULL)));
+        assert_eq!(found, [Verdict::Yes; 5]);
     }
 
     #[test]
     fn each_claim_can_fail() {
-        let found = verdicts(outcome(100, 100, 100, FULL), Some(outcome(1050, 117, 99, FULL / 10 * 9)));
-        assert_eq!(found, [Verdict::No; 7]);
-        let found = verdicts(outcome(100, 100, 100, FIFTY), Some(outcome(790, 105, 105, FULL)));
+        let found = verdicts(outcome(100, 100, 100, 0), Some(outcome(1050, 117, 99, FULL / 10 * 9)));
+        assert_eq!(found, [Verdict::No; 5]);
+        let found = verdicts(outcome(100, 100, 100, 0), Some(outcome(790, 105, 105, FULL)));
         assert_eq!(found[..4], [Verdict::No, Verdict::No, Verdict::No, Verdict::Yes]);
     }
 
     #[test]
     fn what_was_not_run_is_not_judged() {
-        let found = verdicts(outcome(100, 100, 100, FIFTY), None);
-        let own_alone = [Verdict::NotJudged, Verdict::Yes, Verdict::NotJudged];
-        assert_eq!(found, [&[Verdict::NotJudged; 4][..], &own_alone].concat());
+        let found = verdicts(outcome(100, 100, 100, 0), None);
+        assert_eq!(found, [Verdict::NotJudged; 5]);
     }
 
     #[test]
     fn latencies_on_a_busy_processor_do_not_count() {
         let busy = Outcome { processor_percent: Some(30.0), ..outcome(900, 111, 111, FULL) };
-        let found = verdicts(outcome(100, 100, 100, FIFTY), Some(busy));
+        let found = verdicts(outcome(100, 100, 100, 0), Some(busy));
         assert_eq!(found[..4], [Verdict::Yes, Verdict::Yes, Verdict::NotJudged, Verdict::NotJudged]);
     }
 

@@ -6,10 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use imbrex::Failure;
-use imbrex::drives::emulated;
 use imbrex_fs::core::{Bounds, MakeOptions, Parts, make_on};
 use imbrex_fs::device::BLOCK_BYTES;
-use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::load::OnCore;
 use imbrex_fs::load::bench::{self, BenchOptions, Kind, Phase};
 use imbrex_fs::{Device, Executor, Fs, MountOptions};
@@ -19,6 +17,7 @@ use uuid::Uuid;
 use super::super::choices::{
     CACHE_FLASH, DIRTY_PERCENT, RAID_DISK, RAID_DISKS, RAID_PARITY, SERVER_MEMORY_BYTES, WRITTEN_PERCENT,
 };
+use super::super::device;
 use super::{LOAD, Measured, Outcome, sizes};
 use crate::guest::Did;
 
@@ -28,7 +27,7 @@ const CHECKSUMS: u64 = 1020;
 
 /// Space on the flash that the metadata of the file system use, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct OnFlash {
+pub(in crate::jin) struct OnFlash {
     /// Upper bound of the size of the two checkpoints together, if both were written now, in bytes.
     pub checkpoints: u64,
     /// Size of the part of the metadata log that is in use, in bytes, blocks for records that wait in memory included.
@@ -39,16 +38,37 @@ pub(super) struct OnFlash {
 }
 
 impl OnFlash {
-    fn all(self) -> u64 {
+    /// Returns the sizes of the metadata of `fs` now.
+    pub(in crate::jin) fn of(fs: &Fs) -> OnFlash {
+        let status = fs.status();
+        let checksums = (status.usage.live + status.usage.dead).div_ceil(CHECKSUMS);
+        OnFlash { checkpoints: 2 * status.checkpoint.0, log: status.log.0 * BYTES, checksums: checksums * BYTES }
+    }
+
+    pub(in crate::jin) fn all(self) -> u64 {
         self.checkpoints + self.log + self.checksums
     }
 }
 
+/// Devices of HiSMRfs, and its interval of checkpoints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::jin) struct Setup {
+    /// Specification of each disk.
+    pub disk: &'static str,
+    /// Specification of the flash for the metadata.
+    pub flash: &'static str,
+    /// Interval of checkpoints in nanoseconds; `None` if only the fill of the log decides.
+    pub checkpoint_ns: Option<u64>,
+}
+
+/// Setup of the comparison with ext4: whole disks and whole flash.
+pub(in crate::jin) const WHOLE: Setup = Setup { disk: RAID_DISK, flash: CACHE_FLASH, checkpoint_ns: None };
+
 /// Measures the load on HiSMRfs and the use of its flash.
-pub(super) fn run(seed: u64, bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
+pub(in crate::jin) fn run(setup: Setup, seed: u64, bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
     let executor = Executor::in_virtual_time();
-    let disks = (0..RAID_DISKS).map(|_| device(&executor, RAID_DISK)).collect::<Result<Vec<_>, _>>()?;
-    let flash = device(&executor, CACHE_FLASH)?;
+    let disks = (0..RAID_DISKS).map(|_| device(&executor, setup.disk)).collect::<Result<Vec<_>, _>>()?;
+    let flash = device(&executor, setup.flash)?;
     let own = executor.clone();
     let bar = bar.clone();
     let watch: bench::Watch = Arc::new(move |_| {
@@ -66,6 +86,7 @@ pub(super) fn run(seed: u64, bar: &ProgressBar) -> Result<(Outcome, OnFlash), Fa
         make_on(Parts { drives: &disks, metadata, spares: &[] }, &made, 0).await.map_err(Failure::failed)?;
         let devices: Vec<Device> = disks.into_iter().chain([flash]).collect();
         let (bounds, page_cache) = memory();
+        let bounds = Bounds { checkpoint_ns: setup.checkpoint_ns, ..bounds };
         let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
         let (fs, _) = Fs::mount(&own, &devices, &options).await.map_err(Failure::failed)?;
         let files = OnCore::new(&fs, "bench").await.map_err(Failure::failed)?.with_page_cache(page_cache);
@@ -74,17 +95,12 @@ pub(super) fn run(seed: u64, bar: &ProgressBar) -> Result<(Outcome, OnFlash), Fa
         let asked = BenchOptions { sizes: sizes(), seed, watch };
         let benchmark = bench::named(LOAD).expect("it is a line of the registry of benchmarks");
         let phases = bench::run(benchmark, &files, &asked, ended).await.map_err(Failure::failed)?;
-        let on_flash = on_flash(&fs);
+        let on_flash = OnFlash::of(&fs);
         Ok::<_, Failure>((outcome(&phases, &seen.borrow(), on_flash.all()), on_flash))
     };
     let outcome = executor.run(work).map_err(Failure::failed)?;
     executor.shut_down();
     outcome
-}
-
-fn device(executor: &Executor, words: &str) -> Result<Device, Failure> {
-    let backend = Emulated::new(emulated(words)?).map_err(Failure::failed)?;
-    Ok(Device::new(executor, words, Box::new(backend)))
 }
 
 /// Returns the shares of the memory: the bounds of the file system's own caches, and the bytes of the page cache in
@@ -107,12 +123,6 @@ fn did(devices: &[Device]) -> Vec<Did> {
         }
     };
     devices.iter().map(of).collect()
-}
-
-fn on_flash(fs: &Fs) -> OnFlash {
-    let status = fs.status();
-    let checksums = (status.usage.live + status.usage.dead).div_ceil(CHECKSUMS);
-    OnFlash { checkpoints: 2 * status.checkpoint.0, log: status.log.0 * BYTES, checksums: checksums * BYTES }
 }
 
 fn outcome(phases: &[Phase], seen: &[Vec<Did>], flash_bytes: u64) -> Outcome {

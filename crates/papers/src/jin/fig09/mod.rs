@@ -5,7 +5,7 @@
 //! serves (`kernel`).
 
 mod claims;
-mod core;
+pub(super) mod core;
 mod kernel;
 
 use imbrex::Failure;
@@ -31,7 +31,7 @@ const LOAD: &str = "fileserver";
 
 /// Measurements of a phase on one system.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Measured {
+pub(super) struct Measured {
     /// Number of operations of the file system.
     operations: u64,
     /// Number of bytes that applications read and wrote.
@@ -39,7 +39,7 @@ struct Measured {
     /// Duration of the phase, in ns of the drives' time.
     elapsed_ns: u64,
     /// Mean latency of an operation, in ns of the drives' time, without the sync with which we end a phase.
-    latency_ns: u64,
+    pub latency_ns: u64,
     /// Work of each drive; the flash is the last.
     drives: Vec<Did>,
 }
@@ -50,16 +50,16 @@ impl Measured {
         self.drives.iter().map(|drive| drive.busy_ns).max().unwrap_or(0)
     }
 
-    fn disk_seconds(&self) -> f64 {
+    pub(super) fn disk_seconds(&self) -> f64 {
         self.disk_ns() as f64 / 1e9
     }
 
     /// Returns the number of operations a second of disk time.
-    fn rate(&self) -> f64 {
+    pub(super) fn rate(&self) -> f64 {
         self.operations as f64 * 1e9 / self.disk_ns().max(1) as f64
     }
 
-    fn mb_per_s(&self) -> f64 {
+    pub(super) fn mb_per_s(&self) -> f64 {
         self.bytes as f64 * 1e3 / self.disk_ns().max(1) as f64
     }
 
@@ -75,11 +75,11 @@ impl Measured {
 
 /// Results of a system.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-struct Outcome {
+pub(super) struct Outcome {
     /// Measurements of the two phases: pre-allocation, then the run.
-    phases: [Measured; 2],
+    pub phases: [Measured; 2],
     /// Number of bytes of flash that the system used.
-    flash_bytes: u64,
+    pub flash_bytes: u64,
     /// Load of the guest's processor, in percent, or `None` if processors take no time on this system.
     processor_percent: Option<f64>,
 }
@@ -110,7 +110,7 @@ fn sizes() -> Sizes {
 fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report { method: method(), ..Report::default() };
     let bar = replication.progress.steps(SYSTEMS[HISMRFS]);
-    let (own, on_flash) = core::run(replication.seed(SEED), &bar)?;
+    let (own, _) = core::run(core::WHOLE, replication.seed(SEED), &bar)?;
     bar.finish_and_clear();
     let mut row = vec![Some(own)];
     for (cache, name) in [Cache::Smq, Cache::None, Cache::Write].into_iter().zip(&SYSTEMS[CACHED..]) {
@@ -130,7 +130,6 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     }
     claims::judge(&mut report, &row);
     claims::explain(&mut report, &row);
-    claims::explain_flash(&mut report, on_flash);
     report.tables.push(figures(&row));
     report.tables.push(traffic(&row));
     report.figures.push(("jin-fig9.svg".into(), chart(&row)));
