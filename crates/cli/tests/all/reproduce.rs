@@ -20,7 +20,9 @@ fn figures_6_to_9_come_out_as_the_paper_has_them() {
         let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let claims = document["experiments"][0]["claims"].as_array().expect("claims");
         for claim in claims {
-            assert_ne!(claim["verdict"], "no", "{experiment}: {claim}");
+            // A write overloading of three orders of magnitude counts blocks, not commands as definition 4 does.
+            let is_finding = claim["claim"].as_str().is_some_and(|claim| claim.starts_with("pure read-modify-write"));
+            assert_eq!(claim["verdict"] == "no", is_finding, "{experiment}: {claim}");
         }
         assert!(claims.iter().any(|claim| claim["verdict"] == "yes"), "{experiment} judges nothing");
     }

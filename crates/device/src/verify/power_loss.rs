@@ -47,6 +47,8 @@ const BLOCK_BYTES: u32 = 512;
 const OPENING_ACTS: usize = 3;
 /// Number of openings in a row that are cut, at most.
 const OPENINGS: u32 = 3;
+/// An opening after a cut opening is itself cut once in this many times.
+const LATER_OPENINGS: u64 = 4;
 /// Most runs used for shrinking.
 const SHRINKING_RUNS: u32 = 400;
 
@@ -407,7 +409,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Opens an image as after a power failure, and checks every sector. Unless `cut_openings` is 0, also cuts the power
-    /// during the opening, opens the image again, and so on, up to `cut_openings` openings deep.
+    /// during the opening, opens the image again, and so on, at most `cut_openings` openings deep.
     fn recover(&mut self, image: Memory, cut_openings: u32) -> Result<Recovered, String> {
         self.tally.images += 1;
         // On a host-managed drive the work itself destroys sectors, and the check reports them.
@@ -431,9 +433,12 @@ impl<'a> Runner<'a> {
         let events = store.space_mut().media_mut().take_events();
         if cut_openings > 0 {
             let random = self.random.clone();
-            let cut = self.cut_opening(before, &events, cut_openings);
-            cut.map_err(|what| format!("the opening is cut: {what}"))?;
-            if cut_openings < OPENINGS {
+            let is_first = cut_openings == OPENINGS;
+            if is_first || below(&mut self.random, LATER_OPENINGS) == 0 {
+                let cut = self.cut_opening(before, &events, cut_openings);
+                cut.map_err(|what| format!("the opening is cut: {what}"))?;
+            }
+            if !is_first {
                 // Kept runs were found without these cuts, so the later choices must not depend on them.
                 self.random = random;
             }

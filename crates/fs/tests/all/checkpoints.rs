@@ -18,7 +18,7 @@ fn checkpoints(interval_ns: Option<u64>) -> (u64, u64, u64) {
     let executor = Executor::in_virtual_time();
     let own = executor.clone();
     let counted = executor.run(async move {
-        let kind = Kind::Zoned { zone_blocks: 256, zones: 20, conventional: 0, active_max: None };
+        let kind = Kind::Caveat { isolation: 4, no_overlap: 2 };
         let data = Device::new(&own, "disk", Box::new(Memory::new(Geometry { blocks: 20 * 256, kind })));
         let plain = Geometry { blocks: 4096, kind: Kind::Plain };
         let metadata = Device::new(&own, "flash", Box::new(Memory::new(plain)));

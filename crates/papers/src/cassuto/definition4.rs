@@ -109,8 +109,8 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     report.tables.push(associations(&results));
     report.remarks.push(format!(
         "Without a cache, the drive writes {} blocks for each block of the host. Its write overloading and its slowdown \
-         are far lower, since both count the seek of a command as well as its transfer. A degradation of three orders of \
-         magnitude is that of the blocks written.",
+         are far lower, since both count the seek of a command as well as its transfer. Three orders of magnitude are \
+         found only in the blocks written.",
         human::ratio(degradation.blocks)
     ));
     Ok(report)

@@ -216,15 +216,17 @@ fn sizes(replication: &Replication) -> Result<Table, Failure> {
     Ok(Table { heading, columns: columns.map(String::from).to_vec(), rows })
 }
 
-/// Judges §V.D: destaging more S-blocks than necessary makes the rate converge sooner, after a deeper drop.
+/// Judges §V.D: destaging more S-blocks than necessary makes the rate converge sooner to the steady value, after a deeper
+/// drop. A rate that stays low has not converged to that value.
 fn convergence(report: &mut Report, needed: &Rise, extra: &Rise) {
-    let of = |rise: &Rise| format!("{:.0} IOPS, then {},000 s", rise.drop, rise.thousands);
+    let of = |rise: &Rise| format!("{:.0} IOPS, then {},000 s to {:.0}", rise.drop, rise.thousands, rise.end);
+    let converges = extra.end >= (1.0 - NEAR) * needed.end;
     report.claim(
         ClaimKind::Shape,
         "one S-block more destaged than necessary: the drop, and the time to the rate of the end",
         "a deeper temporary drop, and a quicker convergence (§V.D)",
         format!("{}; without it {}", of(extra), of(needed)),
-        Some(extra.drop < needed.drop && extra.thousands < needed.thousands),
+        Some(extra.drop < needed.drop && extra.thousands < needed.thousands && converges),
     );
 }
 
@@ -436,15 +438,17 @@ mod tests {
 
     #[test]
     fn a_quicker_convergence_needs_fewer_seconds_after_a_deeper_drop() {
-        let judged = |needed: (f64, usize), extra: (f64, usize)| {
-            let rise = |(drop, thousands)| Rise { drop, thousands, peak: 90.0, end: 80.0 };
+        let judged = |needed: (f64, usize), extra: (f64, usize)| judged_with_end(needed, extra, 80.0);
+        fn judged_with_end(needed: (f64, usize), extra: (f64, usize), end: f64) -> Verdict {
+            let rise = |(drop, thousands), end| Rise { drop, thousands, peak: 90.0, end };
             let mut report = Report::default();
-            convergence(&mut report, &rise(needed), &rise(extra));
+            convergence(&mut report, &rise(needed, 80.0), &rise(extra, end));
             report.claims[0].verdict
-        };
+        }
         assert_eq!(judged((50.0, 12), (40.0, 8)), Verdict::Yes);
         assert_eq!(judged((50.0, 12), (50.0, 8)), Verdict::No, "no deeper");
         assert_eq!(judged((50.0, 12), (40.0, 12)), Verdict::No, "no quicker");
+        assert_eq!(judged_with_end((50.0, 12), (40.0, 8), 63.0), Verdict::No, "not to the steady value");
     }
 
     #[test]

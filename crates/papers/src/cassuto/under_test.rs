@@ -4,7 +4,7 @@
 pub(super) const SET_ASSOCIATIVE: &str = "cassuto-307g+set-associative:safety=paper";
 
 /// Drive of §IV.C without a cache: each write reads, modifies and writes its region of 50,000 blocks.
-pub(super) const REGION_RMW: &str = "cassuto-307g+region-rmw:safety=paper";
+pub(super) const REGION_RMW: &str = "cassuto-307g+region-rmw:safety=paper,rmw=whole";
 
 /// Set-associative drive of §IV.C whose native regions take the emptiest cache region, as §IV.D proposes.
 pub(super) const DYNAMIC: &str = "cassuto-307g+set-associative:safety=paper,association=dynamic";
