@@ -99,7 +99,8 @@ pub(crate) fn row(drive: &DriveResult) -> Vec<String> {
     ]
 }
 
-/// Returns a mean over seeds, formatted by `shown`, and half of its interval if the figure depends on the seed.
+/// Returns a mean over seeds, formatted by `shown`. If the figure depends on the seed, ` ±` and half the width of the
+/// 95 % confidence interval of the mean follow, formatted in the same way.
 pub fn estimate(over: &Estimate, shown: impl Fn(f64) -> String) -> String {
     if over.is_constant() {
         return shown(over.mean);

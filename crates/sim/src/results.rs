@@ -226,7 +226,8 @@ pub struct DriveResult {
     #[serde(default)]
     pub duration_ratio: Option<f64>,
     /// Duration of the run divided by that of the baseline drive; `None` if there is no baseline or either drive
-    /// completed no request. Equal to `duration_ratio`, which had this name in `imbrex.simulate/1`.
+    /// completed no request. After an early stop, it covers the first requests that both drives completed. Equal to
+    /// `duration_ratio`, which had this name in `imbrex.simulate/1`.
     pub slowdown: Option<f64>,
     /// Latencies divided by those of the baseline drive; `None` if there is no baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]

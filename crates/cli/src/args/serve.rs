@@ -128,7 +128,8 @@ pub(crate) struct LimitArgs {
     #[arg(long, requires = "window", value_name = "SIZE", default_value = "16KiB", value_parser = size)]
     pub page_header: u64,
 
-    /// Longest time that the live page waits for a request's head; a connection lasts at most twelve times as long.
+    /// Longest time that the live page waits for a request's head. After twelve times this time, a connection is
+    /// closed; a request in progress may take this time once more.
     #[arg(long, requires = "window", value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub page_time: u32,
 

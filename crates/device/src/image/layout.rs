@@ -4,7 +4,8 @@
 //!  3 × heads      header (64 KiB) and two places for the state (4 KiB each), a good way apart from each other; the first
 //!                 has the file mark behind them
 //!  directory      16 bytes a slot: which chunk it holds
-//!  restore area   contents about to be overwritten, where a sector is larger than what the host's disk writes whole
+//!  restore area   new contents of sectors that are about to be overwritten, where a sector is larger than what the
+//!                 host's disk writes whole
 //!  slots          each: slot header (512 bytes) · digests of the sector table (512-byte blocks) · padding to 4 KiB ·
 //!                 sector table (512-byte blocks of 62 sectors) · padding to 4 KiB · the chunk's contents
 //! ```

@@ -84,11 +84,11 @@ impl EmulatedDrive {
     }
 
     /// Performs a management command after waiting for the requests in flight to its zones. Dirty data of these zones
-    /// in the write cache is written back first, or dropped if the zones are emptied.
+    /// in the write cache is written back first. A reset drops it instead.
     ///
     /// # Errors
-    /// The drive has no zones, or has stopped; the zone or its condition does not allow the command; or the drive
-    /// fails.
+    /// The drive has no zones, or has stopped; the zone does not exist; its condition, its pointer or the limits of
+    /// open and active zones do not allow the command; or the drive fails.
     ///
     /// # Panics
     /// If [`ZoneAction::Fail`] has another condition than read-only or offline.

@@ -90,7 +90,8 @@ impl Drive {
         Drive { belongs, ..self }
     }
 
-    /// Returns whether the drive can be written: it is present, has not failed and is not being replaced.
+    /// Returns whether the drive can be written: it is present, has not failed, was not replaced and is not being
+    /// replaced.
     pub(super) fn is_there(&self) -> bool {
         self.device.is_some() && !self.is_lost() && self.belongs == Belongs::Yes
     }

@@ -36,14 +36,15 @@ impl Array {
         self.0.drives.borrow().all().len()
     }
 
-    /// Returns the number of drives that belong to the array, missing ones included. A drive that is being replaced
-    /// counts only if it is missing; the drive that replaces it counts in any case.
+    /// Returns the number of drives that belong to the array, missing and failed ones included. A drive that is being
+    /// replaced counts only if it is missing or has failed. The drive that replaces it counts in any case.
     pub fn drives_now(&self) -> usize {
         let drives = self.0.drives.borrow();
         drives.all().iter().filter(|drive| drive.is_there() || drive.is_missing()).count()
     }
 
-    /// Returns whether drive `number` can be written: it is present, has not failed and is not being replaced.
+    /// Returns whether drive `number` can be written: it is present, has not failed, was not replaced and is not being
+    /// replaced. Returns false if there is no such drive.
     pub fn is_there(&self, number: u8) -> bool {
         self.0.drives.borrow().get(number).is_some_and(Drive::is_there)
     }

@@ -13,8 +13,9 @@ impl Fs {
         &self.0.superblock
     }
 
-    /// Returns the number of drives that hold data, missing ones included; 1 without an array. A drive that is being
-    /// replaced counts only if it is missing, the drive that replaces it counts in any case.
+    /// Returns the number of drives that belong to the array, missing and failed ones included; 1 without an array. A
+    /// drive that is being replaced counts only if it is missing or has failed. The drive that replaces it counts in
+    /// any case.
     pub fn drives(&self) -> usize {
         self.0.data.array().map_or(1, |array| array.drives_now())
     }

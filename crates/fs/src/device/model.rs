@@ -181,8 +181,8 @@ impl Contents {
         self.failed.insert(zone, condition);
     }
 
-    /// Returns the 4096 bytes of a block; `None` if the block was never written, was destroyed, or its zone was reset
-    /// since.
+    /// Returns the 4096 bytes of a block. Returns `None` if the block was not written or altered since the device was
+    /// new, since the block was destroyed, or since its zone was reset.
     pub fn block(&self, block: u64) -> Option<&[u8]> {
         match self.blocks.get(&block)? {
             Content::Bytes(bytes) => Some(bytes),

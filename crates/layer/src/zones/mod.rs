@@ -329,8 +329,8 @@ impl Zones {
     }
 
     /// Opens zone `index` explicitly, as the host's OPEN ZONE command does. An implicitly open zone becomes explicitly
-    /// open; an explicitly open one stays so. If the limit of open zones is reached, the zone that was opened
-    /// implicitly first is closed.
+    /// open; an explicitly open one stays so. If an empty or closed zone is opened and the limit of open zones is
+    /// reached, the zone that was opened implicitly first is closed.
     ///
     /// # Errors
     ///

@@ -148,7 +148,8 @@ pub(crate) struct Layout {
     pub offset_unit: u64,
     /// Number of bytes that 1 stands for in the column of sizes, such as 1 for bytes or 512 for sectors.
     pub size_unit: u64,
-    /// Whether offsets are hexadecimal numbers, with or without a leading `0x`, rather than decimal ones.
+    /// Whether all offsets are hexadecimal numbers, with or without a leading `0x`. Otherwise they are decimal numbers,
+    /// except those with a leading `0x`, which are hexadecimal.
     pub has_hexadecimal_offsets: bool,
     /// Form of the entries in the column of devices: numbers only, or any text.
     pub devices: DeviceNames,
