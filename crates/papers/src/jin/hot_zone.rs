@@ -70,7 +70,7 @@ impl Row {
     }
 
     /// Returns the mean time of a read from the hot zone over that of a read from the disk in the same run.
-    fn from_zone(&self) -> Option<f64> {
+    fn zone_over_disk(&self) -> Option<f64> {
         Some(self.with.by_zone.mean_ms()? / self.with.by_disk.mean_ms()?)
     }
 }
@@ -189,8 +189,8 @@ fn judge(report: &mut Report, row: &Row) {
         ClaimKind::Shape,
         "time to read a file from the hot zone, over that from the shingled part",
         "much faster (a half at most)",
-        shown(row.from_zone()),
-        is_much_faster(row.from_zone()),
+        shown(row.zone_over_disk()),
+        is_much_faster(row.zone_over_disk()),
     );
     report.claim(
         ClaimKind::Shape,
