@@ -86,8 +86,8 @@ pub(super) const GUEST_MEMORY: &str = "1G";
 pub(super) const GUEST_SECONDS: u64 = 5400;
 
 /// §III.B: interval of checkpoints in nanoseconds. Jin 2014 §II.D.1 says "periodically" and gives no interval. F2FS,
-/// which the paper cites for metadata ([20]), takes a checkpoint each 60 s (`cp_interval`). The load here takes a
-/// fortieth of the time, as it has a fortieth of the files, and so does the interval.
+/// which the paper cites for metadata (its reference 20), takes a checkpoint each 60 s (`cp_interval`). The load here
+/// takes a fortieth of the time, as it has a fortieth of the files, and so does the interval.
 pub(super) const CHECKPOINT_NS: u64 = 60_000_000_000 / SMALLER;
 /// §III.B: disks of HiSMRfs with its flash cut: the outer 160th of [`RAID_DISK`]. The table of checksums for the whole array would not fit on
 /// the flash of [`FLASH_BYTES`], to which the paper cuts both systems. On whole disks the data begin at the outer
