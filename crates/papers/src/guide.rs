@@ -6,7 +6,7 @@
 //!    every experiment of `costs` and `validation` has its marks.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Experiment, Report, Table};
 use imbrex::error::Failure;
@@ -49,17 +49,32 @@ pub(crate) fn has(experiment: &Experiment) -> bool {
 ///
 /// The page has no marks of the experiment, or the file cannot be written.
 pub(crate) fn renew(folder: &Path, experiment: &Experiment, report: &Report) -> Result<(), Failure> {
-    let page = page_of(experiment).expect("called only for experiments of a page");
     if report.tables.is_empty() && report.claims.is_empty() {
         return Ok(());
     }
+    let (path, renewed) = renewed(folder, experiment, &as_markdown(report))?;
+    Ok(replace(&path, renewed.as_bytes())?)
+}
+
+/// Checks that the page of `experiment` in `folder` has the marks of the experiment, or is missing.
+///
+/// # Errors
+///
+/// The page has no marks of the experiment.
+pub(crate) fn check(folder: &Path, experiment: &Experiment) -> Result<(), Failure> {
+    renewed(folder, experiment, "").map(drop)
+}
+
+/// Returns the path of the page, and the page with `part` between the marks of the experiment.
+fn renewed(folder: &Path, experiment: &Experiment, part: &str) -> Result<(PathBuf, String), Failure> {
+    let page = page_of(experiment).expect("called only for experiments of a page");
     let path = folder.join(page.file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|_| page.text.to_string());
-    let renewed = with_part(&text, experiment.name, &as_markdown(report)).ok_or_else(|| {
+    let renewed = with_part(&text, experiment.name, part).ok_or_else(|| {
         Failure::failed(format!("{} has no part marked <!-- {} -->", path.display(), experiment.name))
             .or_try("--out with another folder, or put the marks back")
     })?;
-    Ok(replace(&path, renewed.as_bytes())?)
+    Ok((path, renewed))
 }
 
 /// Returns `text` with the part between the marks of `name` replaced by `part`, or `None` without the marks.

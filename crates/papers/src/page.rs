@@ -14,7 +14,7 @@ use super::report::Report;
 use super::results::Results;
 use super::{Experiment, all, guide, index};
 use imbrex::error::Failure;
-use imbrex::files::ours::{refuse_foreign, refuse_unmarked};
+use imbrex::files::ours::{refuse_foreign, refuse_unless_begins, refuse_unmarked};
 use imbrex::files::replace;
 
 /// Returns the report of an experiment as text for the terminal: the claims, with the paper's and our numbers, the
@@ -58,7 +58,7 @@ pub fn as_json(reports: &[(&Experiment, Report)]) -> Result<String, Failure> {
 /// # Errors
 ///
 /// A file to be replaced was not written by Imbrex ([`refuse_foreign_results`]), or a file or folder cannot be read or
-/// written. No file is replaced unless all of them may be.
+/// written. All these files are checked before the first is replaced.
 pub fn write(folder: &Path, experiment: &Experiment, report: &Report) -> Result<(), Failure> {
     let sections = folder.join("reproduction");
     let figures = folder.join("figures");
@@ -87,19 +87,27 @@ pub fn write(folder: &Path, experiment: &Experiment, report: &Report) -> Result<
 }
 
 /// Checks that the index, the page and the results file of `experiment` in `folder` are missing, or were written by
-/// Imbrex.
+/// Imbrex, and that the results of all other experiments can be read, since the index is made from them.
 ///
 /// # Errors
 ///
-/// For the first file that another program wrote, or that cannot be read.
+/// For the first file that another program wrote, or that cannot be read; or if the page of a guide has no marks of the
+/// experiment.
 pub fn refuse_foreign_results(folder: &Path, experiment: &Experiment) -> Result<(), Failure> {
     refuse_foreign(folder, &["reproduction.md"])?;
-    if !guide::has(experiment) {
+    if guide::has(experiment) {
+        guide::check(folder, experiment)?;
+    } else {
         let place = |ending: &str| folder.join("reproduction").join(file(experiment, ending));
-        refuse_unmarked(&place("json"), format!("\"experiment\": \"{}\"", experiment.name).as_bytes())?;
-        refuse_unmarked(&place("md"), format!("# {}: ", experiment.name).as_bytes())?;
+        refuse_unmarked(&place("json"), results_mark(experiment.name).as_bytes())?;
+        refuse_unless_begins(&place("md"), format!("# {}: ", experiment.name).as_bytes())?;
     }
-    Ok(())
+    kept(folder).map(drop)
+}
+
+/// Returns the text that each JSON file with results of the experiment `name` has.
+pub(crate) fn results_mark(name: &str) -> String {
+    format!("\"experiment\": \"{name}\"")
 }
 
 /// Returns the results that earlier runs kept in the folder `reproduction` of `folder`, in the order in which

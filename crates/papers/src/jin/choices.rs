@@ -89,9 +89,9 @@ pub(super) const GUEST_SECONDS: u64 = 5400;
 /// which the paper cites for metadata (its reference 20), takes a checkpoint each 60 s (`cp_interval`). The load here
 /// takes a fortieth of the time, as it has a fortieth of the files, and so does the interval.
 pub(super) const CHECKPOINT_NS: u64 = 60_000_000_000 / SMALLER;
-/// §III.B: disks of HiSMRfs with its flash cut: the outer 160th of [`RAID_DISK`]. The table of checksums for the whole array would not fit on
-/// the flash of [`FLASH_BYTES`], to which the paper cuts both systems. On whole disks the data begin at the outer
-/// diameter, too.
+/// §III.B: disks of HiSMRfs with its flash cut: the outer 160th of [`RAID_DISK`]. The table of checksums for the whole
+/// array would not fit on the flash of [`FLASH_BYTES`], to which the paper cuts both systems. On whole disks the data
+/// begin at the outer diameter, too.
 pub(super) const USED_DISK: &str =
     "maxline-250g:geometry.tracks=695,geometry.zone_count=1,geometry.track_sectors_id=976";
 /// §III.B: flash of HiSMRfs: [`FLASH_BYTES`], rounded down to tracks of 1 MiB.

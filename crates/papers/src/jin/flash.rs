@@ -1,5 +1,5 @@
-//! §III.B: the flash that HiSMRfs uses, with checkpoints at intervals (§II.D.1) and without, and with the flash cut to 1
-//! GB as for Flashcache.
+//! §III.B: the flash that HiSMRfs uses, with checkpoints at intervals (§II.D.1) and without, and with the flash cut to
+//! 1 GB as for Flashcache.
 
 use imbrex::Failure;
 

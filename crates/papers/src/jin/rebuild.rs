@@ -1,5 +1,5 @@
-//! §II.D.3: the rebuild of a lost drive by HiSMRfs, which knows the blocks of files, against that of a RAID at the level
-//! of blocks, which does not.
+//! §II.D.3: the rebuild of a lost drive by HiSMRfs, which knows the blocks of files, against that of a RAID at the
+//! level of blocks, which does not.
 //!
 //! HiSMRfs runs in virtual time. A RAID at the level of blocks reads every block of all other drives and writes every
 //! block of the new one: its counts are in closed form, and its time is that of one write of a whole drive in order.

@@ -18,9 +18,10 @@ mod tests;
 
 use std::path::Path;
 
+use imbrex::files::ours::refuse_unmarked;
 use imbrex::{Failure, Progress, program};
 
-use super::page::refuse_foreign_results;
+use super::page::{refuse_foreign_results, results_mark};
 use super::replication::Replication;
 use super::{Experiment, Report};
 use kept::{Found, Kept, Place};
@@ -76,6 +77,7 @@ impl Experiment {
                     .say(&format!("{name}: {} is of another program, so this run is repeated", place.path.display()));
             }
             Found::Damaged => {
+                refuse_unmarked(&place.path, results_mark(self.name).as_bytes())?;
                 progress.say(&format!("{name}: {} is damaged, so this run is repeated", place.path.display()));
             }
         }

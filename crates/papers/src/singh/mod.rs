@@ -1,4 +1,4 @@
-//! Singh 2014, "Caveat Scriptor: Write Anywhere Shingled Disks": the damage that a write does (§3.2), and the tests of
+//! Singh 2014, "Comparing Performance of Different Cleaning Algorithms for SMR disks": the damage that a write does (§3.2), and the tests of
 //! chapter 5 on the file systems of `imbrex-fs`.
 
 mod chapter6;

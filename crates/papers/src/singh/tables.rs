@@ -105,13 +105,13 @@ fn row(test: &Test, theirs: &'static Column, replication: &Replication) -> Resul
         Found::Never(_) => {
             Err(Failure::failed(format!("{} fit: twice the over-allocation of the whole is too little", theirs.fit)))
         }
-        Found::Interrupted => Err(Failure::failed("interrupted")),
+        Found::Interrupted => Err(Failure::interrupted()),
     }
 }
 
 fn method(test: &Test) -> String {
     format!(
-        "The experiment runs `imbrex fs capacity --did {}`: Caveat SMRfs on disks in memory with DNOR 6 and DID {}. \
+        "The experiment runs `imbrex fs capacity --did {}`: the allocation algorithm of Caveat SMRfs alone, with DID {}. \
          Ageing, which is 100,000 creates and deletes of files with seed 1, keeps 262,144 blocks of each disk filled \
          with files. The disk is enlarged by whole percents of these blocks until ageing never finds it full. The \
          weights of file sizes of Singh 2014 are lost. We chose ours before the first run, by the paper's words and \

@@ -66,8 +66,8 @@ const FEW: usize = 8;
 const HOT: usize = 4;
 const HOT_WRITES: usize = 60_000;
 const ROUND: usize = 2_000;
-/// Size of these writes, bytes. A drive moves a track once its writes have cost as many sectors as the move. With writes
-/// of 4 KiB that would take hundreds of thousands of them, and each takes about as long as one of this size.
+/// Size of these writes, bytes. A drive moves a track once its writes have cost as many sectors as the move. With
+/// writes of 4 KiB that would take hundreds of thousands of them, and each takes about as long as one of this size.
 const HOT_BYTES: u64 = 64 << 10;
 
 const BY_ADDRESS: &str = "writes by address";

@@ -144,8 +144,8 @@ mod tests {
     use super::*;
     use crate::Verdict;
 
-    /// Returns a row in which SMRfs takes `times_longer` times as long as HiSMRfs, at a latency of 1,000 ns. HiSMRfs has
-    /// a latency of `latency_ns`.
+    /// Returns a row in which SMRfs takes `times_longer` times as long as HiSMRfs, at a latency of 1,000 ns. HiSMRfs
+    /// has a latency of `latency_ns`.
     fn row(threads: u64, times_longer: f64, latency_ns: u64) -> Row {
         let one = |times: f64, latency_ns: u64| Measured {
             operations: 1000,
