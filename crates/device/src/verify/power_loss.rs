@@ -88,6 +88,8 @@ pub struct Tally {
     pub torn: u64,
     /// Number of power cuts during the opening of an image that an earlier power cut had left.
     pub openings_cut: u64,
+    /// Of these, openings after an opening that was cut itself.
+    pub later_openings_cut: u64,
     /// Number of power cuts after which the run continued with the recovered image. After all other cuts, the run
     /// continued as if there had been no cut.
     pub adopted: u64,
@@ -102,6 +104,7 @@ impl std::ops::AddAssign for Tally {
         self.images += other.images;
         self.torn += other.torn;
         self.openings_cut += other.openings_cut;
+        self.later_openings_cut += other.later_openings_cut;
         self.adopted += other.adopted;
         self.checkpoints += other.checkpoints;
     }
@@ -408,8 +411,8 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Opens an image as after a power failure, and checks every sector. Unless `cut_openings` is 0, also cuts the power
-    /// during the opening, opens the image again, and so on, at most `cut_openings` openings deep.
+    /// Opens an image as after a power failure, and checks every sector. Unless `cut_openings` is 0, also cuts the
+    /// power during the opening, opens the image again, and so on, at most `cut_openings` openings deep.
     fn recover(&mut self, image: Memory, cut_openings: u32) -> Result<Recovered, String> {
         self.tally.images += 1;
         // On a host-managed drive the work itself destroys sectors, and the check reports them.
@@ -432,22 +435,17 @@ impl<'a> Runner<'a> {
         }
         let events = store.space_mut().media_mut().take_events();
         if cut_openings > 0 {
-            let random = self.random.clone();
             let is_first = cut_openings == OPENINGS;
             if is_first || below(&mut self.random, LATER_OPENINGS) == 0 {
                 let cut = self.cut_opening(before, &events, cut_openings);
                 cut.map_err(|what| format!("the opening is cut: {what}"))?;
             }
-            if !is_first {
-                // Kept runs were found without these cuts, so the later choices must not depend on them.
-                self.random = random;
-            }
         }
         Ok((drive, store, versions))
     }
 
-    /// Cuts the power during an opening that did `events` to `image`: at several of its writes if it is the first opening
-    /// after the work, else at one.
+    /// Cuts the power during an opening that did `events` to `image`: at several of its writes if it is the first
+    /// opening after the work, else at one.
     fn cut_opening(&mut self, image: Memory, events: &[Event], cut_openings: u32) -> Result<(), String> {
         // If there is nothing to recover, an opening only writes the state, which is similar for all images.
         let acts = events.iter().filter(|event| **event != Event::Flush).count() as u64;
@@ -468,6 +466,7 @@ impl<'a> Runner<'a> {
                 let choices = subsets::of(&medium, &mut self.random);
                 let choice = choices[below(&mut self.random, choices.len() as u64) as usize];
                 self.tally.openings_cut += 1;
+                self.tally.later_openings_cut += u64::from(cut_openings < OPENINGS);
                 self.recover(choice.cut(&medium), cut_openings - 1).map_err(|what| format!("{choice:?}: {what}"))?;
             }
             act += 1;

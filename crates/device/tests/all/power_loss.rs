@@ -47,7 +47,9 @@ fn trial_within(
 }
 
 /// Runs `test` on every subject, and prints the sum of the counts, one line per layer.
-fn for_each_subject(mut test: impl FnMut(&common::Subject) -> Tally) {
+/// Runs `test` on each subject, prints the sums of each layer, and returns the sum of all.
+fn for_each_subject(mut test: impl FnMut(&common::Subject) -> Tally) -> Tally {
+    let mut all = Tally::default();
     let mut sums: Vec<(String, Tally, f64)> = Vec::new();
     for subject in common::subjects() {
         let begun = Instant::now();
@@ -58,6 +60,7 @@ fn for_each_subject(mut test: impl FnMut(&common::Subject) -> Tally) {
         }
         let (_, sum, seconds) = sums.last_mut().expect("pushed just now");
         *sum += tally;
+        all += tally;
         *seconds += begun.elapsed().as_secs_f64();
     }
     println!(
@@ -65,11 +68,12 @@ fn for_each_subject(mut test: impl FnMut(&common::Subject) -> Tally) {
     );
     println!("|---|---|---|---|---|---|---|---|");
     for (layer, tally, seconds) in sums {
-        let Tally { events, images, torn, openings_cut, adopted, checkpoints } = tally;
+        let Tally { events, images, torn, openings_cut, later_openings_cut: _, adopted, checkpoints } = tally;
         println!(
             "| {layer} | {events} | {images} | {torn} | {openings_cut} | {adopted} | {checkpoints} | {seconds:.1} |"
         );
     }
+    all
 }
 
 #[test]
@@ -84,7 +88,7 @@ fn short_runs_survive_every_cut() {
 }
 
 fn long_runs(bounds: Bounds) {
-    for_each_subject(|subject| {
+    let all = for_each_subject(|subject| {
         let mut sum = Tally::default();
         for seed in seeds(1) {
             sum += trial_within(bounds, subject, 1000 + seed, 40, 1)
@@ -93,6 +97,7 @@ fn long_runs(bounds: Bounds) {
         assert!(sum.adopted > 0 && sum.checkpoints > 0, "{}: {sum:?}", subject.what);
         sum
     });
+    assert!(all.later_openings_cut > 100, "openings after a cut opening were cut as well: {all:?}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! `set-associative`: a shingled disk with a cache of regions on the same disk, or on flash (Cassuto 2010 §IV, Aghayev
 //! 2015 §3.1). There are N native regions and M cache regions; native region i uses cache region i mod M. With
-//! `association=dynamic` (proposed in Cassuto 2010 §IV.D), a native region without cached sectors uses none. Its first
-//! write takes the cache region that is filled least, and the native region uses that one until it is merged.
+//! `association=dynamic` (our rule; Cassuto 2010 §IV.D proposes a dynamic association), a native region uses, from its
+//! first write on, the cache region that was filled least then, until the native region is merged or the cache region
+//! is collected.
 //!
 //! - Write: appended to the cache region. A sector that is written again is appended again, and its older copy is dead.
 //! - Collection: a write that finds its cache region full has it collected. Every native region with live sectors in
@@ -144,7 +145,8 @@ struct SetAssociative {
     /// Empty list, which stands for the list of a region of which nothing was ever cached or trimmed.
     no_runs: RunList,
     sets: Vec<Set>,
-    /// The cache region of each native region, or [`NO_SET`]; `None` if it follows from the number of the native region.
+    /// The cache region of each native region, or [`NO_SET`]; `None` if it follows from the number of the native
+    /// region.
     assigned: Option<Vec<u32>>,
     medium: Medium,
     rewriter: Rewriter,
@@ -366,7 +368,8 @@ impl SetAssociative {
         (first..self.natives.len()).step_by(step).filter(move |region| self.set_index(*region) == Some(index))
     }
 
-    /// Returns the number of the cache region in which `pba` lies, if any. Cache regions are in the order of their PBAs.
+    /// Returns the number of the cache region in which `pba` lies, if any. Cache regions are in the order of their
+    /// PBAs.
     fn set_at(&self, pba: Pba) -> Option<usize> {
         let index = self.sets.partition_point(|set| set.start <= pba).checked_sub(1)?;
         (pba < self.sets[index].start + Sectors(self.sets[index].sectors)).then_some(index)
@@ -445,7 +448,6 @@ impl SetAssociative {
         if self.set_index(at.region).is_some_and(|own| own != index) {
             return Err("the native region uses another cache region");
         }
-        self.set_assigned(at.region, index as u32);
         let set = &mut self.sets[index];
         if at.offset + sectors > self.natives.sectors(at.region) {
             return Err("the run crosses the end of a native region");
@@ -456,6 +458,7 @@ impl SetAssociative {
         }
         set.fill = set.fill.max((pba + sectors - set.start).0);
         let place = (pba - set.start).0 as u32;
+        self.set_assigned(at.region, index as u32);
         self.map(at.region, lba, sectors, place);
         Ok(())
     }
@@ -622,12 +625,13 @@ impl Layer for SetAssociative {
     }
 
     fn checkpoint(&self, notes: &mut Vec<Note>) {
-        for (index, set) in self.sets.iter().enumerate() {
-            self.natives_of(index).for_each(|region| self.checkpoint_region(region, notes));
-            notes.push(Record::Filled { cache_region: index as u64, filled_sectors: set.fill }.encode());
-        }
-        let uses_none = |region: &usize| self.set_index(*region).is_none();
-        (0..self.natives.len()).filter(uses_none).for_each(|region| self.checkpoint_region(region, notes));
+        (0..self.natives.len()).for_each(|region| self.checkpoint_region(region, notes));
+        notes.extend(
+            self.sets
+                .iter()
+                .enumerate()
+                .map(|(index, set)| Record::Filled { cache_region: index as u64, filled_sectors: set.fill }.encode()),
+        );
         notes.extend(self.rewriter.open_note());
     }
 

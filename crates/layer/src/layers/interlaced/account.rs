@@ -9,8 +9,8 @@
 //!
 //! Invariants:
 //! 1. A move begins only if, by this account, the layer has afterwards written at most as many sectors, besides the
-//!    host's, as read-modify-write with nothing moved would have, plus one in `watch` of those. Later writes of the host
-//!    to data that moves have brought to bottom tracks can exceed this.
+//!    host's, as read-modify-write with nothing moved would have, plus one in `watch` of those. Later writes of the
+//!    host to data that moves have brought to bottom tracks can exceed this.
 
 use super::options::SAVED_PER_SECTOR;
 

@@ -17,8 +17,9 @@ pub(super) enum Policy {
     MostCachedBlocks,
     /// The S-block to which the oldest live sectors of the cache buffer belong.
     CacheTail,
-    /// A combination of the first two: of the S-blocks with cached sectors, the nearest to the tail of the S-block buffer,
-    /// as many as a quarter of the buffer holds, are candidates; the one with the most cached sectors is chosen.
+    /// A combination of the first two: of the S-blocks with cached sectors, the nearest to the tail of the S-block
+    /// buffer, as many as a quarter of the buffer holds, are candidates; the one with the most cached sectors is
+    /// chosen.
     MostCachedNearTail,
 }
 
