@@ -5,7 +5,7 @@
 //!   Workload ──┐
 //!              ├─► Simulation ─► Simulated: summary, curves, table ─► files, report
 //!   drives ────┘        │
-//!                      Run       one drive, one source, one observer: used by everything above, and by most of the papers' experiments
+//!                      Run       one drive, one source, one observer; also for callers with an observer of their own
 //! ```
 //!
 //! [`Workload`] finds a trace or a generator. [`drives`] builds drives from texts such as `imr-1t+track-map`.

@@ -162,14 +162,16 @@ impl Drawing<'_> {
         }
     }
 
-    /// Returns the path of an error bar with a cap at each end. On a logarithmic axis, a bar that reaches 0 or below ends
-    /// at the lower end of the axis.
+    /// Returns the path of an error bar with a cap at each end. If the lower end lies below the axis, the bar has no cap
+    /// there.
     fn error_bar(&self, (x, low, high): (f64, f64, f64)) -> Option<String> {
         let (x, high) = self.place((x, high))?;
+        let is_on_axis = low >= self.y.low;
         let low = self.frame.y(self.y.position(low).unwrap_or(0.0));
         let (left, right) = (pixel(x - CAP), pixel(x + CAP));
         let (x, low, high) = (pixel(x), pixel(low), pixel(high));
-        Some(format!("M{left} {low}H{right}M{x} {low}V{high}M{left} {high}H{right}"))
+        let cap = if is_on_axis { format!("M{left} {low}H{right}") } else { String::new() };
+        Some(format!("{cap}M{x} {low}V{high}M{left} {high}H{right}"))
     }
 
     fn place(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {

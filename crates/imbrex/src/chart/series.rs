@@ -29,8 +29,8 @@ pub struct Series {
     pub shape: Shape,
     /// Points (x, y), in the units of the axes. They must be in the order of x, except for dots and marks.
     pub points: Vec<(f64, f64)>,
-    /// Half of the length of the error bar of each point, in the unit of the y axis: the bar reaches from y − h to y + h,
-    /// as far as the axis does. 0 draws no bar. Empty if the series has no error bars, else as long as `points`.
+    /// Half of the length of the error bar of each point, in the unit of the y axis: the bar reaches from y − h to y +
+    /// h, as far as the axis does. 0 draws no bar. Empty if the series has no error bars, else as long as `points`.
     pub half_widths: Vec<f64>,
     /// Number that selects colour, dashes and mark: equal numbers look the same in every chart. Colours repeat after 8
     /// numbers, dashes and marks after 10.
@@ -40,9 +40,9 @@ pub struct Series {
 }
 
 impl Series {
-    /// Creates a series without error bars that is not marked as a reference by fixed dashes. `name` is its name in the legend. `look`
-    /// selects colour, dashes and mark; equal numbers look the same. `points` are pairs (x, y) in the units of the
-    /// axes.
+    /// Creates a series without error bars that is not marked as a reference by fixed dashes. `name` is its name in the
+    /// legend. `look` selects colour, dashes and mark; equal numbers look the same. `points` are pairs (x, y) in the
+    /// units of the axes.
     pub fn new(name: impl Into<String>, shape: Shape, look: usize, points: Vec<(f64, f64)>) -> Series {
         Series { name: name.into(), shape, points, half_widths: Vec::new(), look, dashed: false }
     }

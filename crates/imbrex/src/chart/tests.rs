@@ -147,3 +147,29 @@ fn a_figure_of_a_paper_stays_small() {
     assert!(chart.series.iter().all(|series| series.points.len() <= 1000 && series.points.len() > 900));
     assert!(chart.svg(Style::Standalone).len() < 100_000);
 }
+
+/// An error bar of which the axis shows both ends has two caps; one that begins below the axis has only the upper cap.
+#[test]
+fn an_error_bar_that_the_axis_cuts_has_no_lower_cap() {
+    for (axis, low_of_bar) in
+        [(Axis::log10("y", Unit::Count), -1.0), (Axis::linear("y", Unit::Count).ranged(3.0, 40.0), 2.0)]
+    {
+        let series = Series::new("one", Shape::Line, 0, vec![(1.0, 10.0), (2.0, 20.0)]);
+        let series = series.with_error_bars(vec![10.0 - low_of_bar, 5.0]);
+        let svg = Chart::new("t", "A title", Axis::linear("x", Unit::Count), axis).with(series).svg(Style::Embedded);
+        let bars = svg.split("stroke-width:1.2\" d=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("bars");
+        assert_eq!((bars.matches('V').count(), bars.matches('H').count()), (2, 3), "{bars}");
+        assert!(!bars.contains("NaN") && !bars.contains("inf"), "{bars}");
+    }
+}
+
+#[test]
+fn error_bars_of_no_length_are_none_and_others_keep_all_points() {
+    let points: Vec<_> = (0..100).map(|at| (at as f64, 1.0)).collect();
+    let thinned = |half: f64| {
+        let series = Series::new("one", Shape::Line, 0, points.clone()).with_error_bars(vec![half; 100]);
+        Chart::new("t", "A title", Axis::linear("x", Unit::Count), Axis::linear("y", Unit::Count)).with(series).thin(10)
+    };
+    assert!(thinned(0.0).series[0].half_widths.is_empty() && thinned(0.0).series[0].points.len() <= 10);
+    assert_eq!((thinned(0.5).series[0].points.len(), thinned(0.5).series[0].half_widths.len()), (100, 100));
+}

@@ -31,15 +31,34 @@ pub fn refuse_foreign(folder: &Path, names: &[&str]) -> Result<(), FilesError> {
     Ok(())
 }
 
-/// Checks that the file is missing, is empty, or has the bytes `mark`, in capital or small letters, in its first or last
-/// 64 KiB. `mark` is a text that this program writes into each such file.
+/// Checks that the file is missing, is empty, or has the bytes `mark`, in capital or small letters, in its first or
+/// last 64 KiB. `mark` is a text that this program writes into each such file.
 ///
 /// # Errors
 ///
 /// As for [`refuse_foreign`].
 pub fn refuse_unmarked(path: &Path, mark: &[u8]) -> Result<(), FilesError> {
     check_patiently(path)?;
-    match is_ours(path, mark) {
+    refuse_unless(path, is_ours(path, mark))
+}
+
+/// Checks that the file is missing, is empty, or begins with the bytes `mark`.
+///
+/// # Errors
+///
+/// As for [`refuse_foreign`].
+pub fn refuse_unless_begins(path: &Path, mark: &[u8]) -> Result<(), FilesError> {
+    let begins = || {
+        let mut begin = Vec::new();
+        File::open(path)?.take(mark.len() as u64).read_to_end(&mut begin)?;
+        Ok(begin.is_empty() || begin == mark)
+    };
+    check_patiently(path)?;
+    refuse_unless(path, begins())
+}
+
+fn refuse_unless(path: &Path, is_ours: io::Result<bool>) -> Result<(), FilesError> {
+    match is_ours {
         Ok(true) => Ok(()),
         Ok(false) => Err(FilesError::Foreign { path: path.into() }),
         // If a file has the name of the folder, creating the folder reports that.

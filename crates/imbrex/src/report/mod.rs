@@ -25,7 +25,7 @@ use std::fmt::Write as _;
 use imbrex_sim::{DriveSeries, Summary};
 
 use self::figure::Figure;
-pub(crate) use self::sweep::{Point, with_error_bars, y_range};
+pub(crate) use self::sweep::{LOGARITHM_FROM, Point, with_error_bars, y_axis};
 use crate::chart::{Chart, escape, label, palette};
 use crate::files::{FilesError, Folder};
 use crate::seeds;

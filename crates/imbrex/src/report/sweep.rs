@@ -16,7 +16,7 @@ use crate::sweep::row::number;
 const VALUES_MIN: usize = 3;
 const SIZE: (f64, f64) = (580.0, 330.0);
 /// Ratio of the largest to the smallest value above which an axis is logarithmic.
-const LOGARITHM_FROM: f64 = 15.0;
+pub(crate) const LOGARITHM_FROM: f64 = 15.0;
 
 /// A drive's text, parsed: the part before the first colon, and the settings after it.
 struct Words {
@@ -104,23 +104,31 @@ pub(super) fn figure(summary: &Summary) -> Option<Figure> {
         return None;
     }
     let mut caption = format!("A line goes through the drives that differ in {key} alone.");
-    if summary.seeds.len() > 1 {
+    let has_bars = |pane: &(String, Drawing)| matches!(&pane.1, Drawing::Chart(chart) if chart.series.iter().any(|series| !series.half_widths.is_empty()));
+    if panes.iter().any(has_bars) {
         caption += &format!(" Error bars are 95 % intervals of the means over {} seeds.", summary.seeds.len());
     }
     Some(Figure { id: "sweep", title: "By parameter", caption, layout: Layout::Tabs, is_wide: false, panes })
 }
 
-/// A point of a line over a parameter: the value of the parameter, the figure or its mean over the seeds, and half of the
-/// 95 % interval of the mean, which is 0 for one seed.
+/// A point of a line over a parameter: the value of the parameter, the figure or its mean over the seeds, and half of
+/// the 95 % interval of the mean, which is 0 for one seed.
 pub(crate) type Point = (f64, f64, f64);
 
-/// Returns the lowest and the highest y value of points with error bars. The lower ends of the bars do not count if one of
-/// them is 0 or less, where no logarithmic axis reaches. Without points, the lowest value is above the highest.
-pub(crate) fn y_range(points: &[Point]) -> (f64, f64) {
-    let least = |of: fn(&Point) -> f64| points.iter().map(of).fold(f64::INFINITY, f64::min);
-    let high = points.iter().map(|point| point.1 + point.2).fold(f64::NEG_INFINITY, f64::max);
-    let low = Some(least(|point| point.1 - point.2)).filter(|low| *low > 0.0);
-    (low.unwrap_or_else(|| least(|point| point.1)), high)
+/// Returns the y axis for `points`, which covers only the range of their values and error bars, to make differences
+/// visible. The axis is logarithmic if the range is wide; ends of error bars at 0 or below do not count for that, and lie
+/// at the end of the axis. No axis reaches below 0. Returns `None` without points.
+pub(crate) fn y_axis(name: &str, unit: Unit, points: &[Point]) -> Option<Axis> {
+    let high = points.iter().map(|point| point.1 + point.2).max_by(f64::total_cmp)?;
+    let ends = || points.iter().map(|point| point.1 - point.2);
+    let low = ends().fold(f64::INFINITY, f64::min).max(0.0);
+    let values = points.iter().map(|point| point.1).chain(ends().filter(|end| *end > 0.0));
+    let least = values.fold(f64::INFINITY, f64::min);
+    if least > 0.0 && high / least > LOGARITHM_FROM {
+        return Some(Axis::log10(name, unit));
+    }
+    let margin = (0.08 * (high - low)).max(0.001 * high.abs());
+    Some(Axis::linear(name, unit).ranged((low - margin).max(0.0), high + margin))
 }
 
 /// Returns a line through `points`, with their error bars.
@@ -190,17 +198,7 @@ fn drawn(metric: &Metric, summary: &Summary, lines: &BTreeMap<String, Vec<(f64, 
         points
     };
     let all: Vec<Point> = lines.values().flat_map(points_of).collect();
-    let (low, high) = y_range(&all);
-    if low > high {
-        return None;
-    }
-    // The axis covers only the range of the values, to make their differences visible.
-    let margin = (0.08 * (high - low)).max(0.001 * high.abs());
-    let y = if low > 0.0 && high / low > LOGARITHM_FROM {
-        Axis::log10(metric.name, metric.unit)
-    } else {
-        Axis::linear(metric.name, metric.unit).ranged((low - margin).max(0.0), high + margin)
-    };
+    let y = y_axis(metric.name, metric.unit, &all)?;
     let label = x.label.clone();
     let id = metric.name.replace([' ', ',', '%'], "");
     let mut chart = Chart::new(format!("sweep-{id}"), format!("{} by {label}", metric.name), x, y)
@@ -280,8 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn the_range_leaves_out_ends_that_a_logarithm_cannot_show() {
-        assert_eq!(y_range(&[(1.0, 10.0, 4.0), (2.0, 20.0, 1.0)]), (6.0, 21.0));
-        assert_eq!(y_range(&[(1.0, 10.0, 14.0), (2.0, 20.0, 1.0)]), (10.0, 24.0));
+    fn the_axis_shows_the_ends_of_error_bars() {
+        let range = |points: &[Point]| y_axis("y", Unit::Count, points).and_then(|axis| axis.range);
+        // From 6 to 24: a margin of 8 % of 18 at either end.
+        assert_eq!(range(&[(1.0, 10.0, 4.0), (2.0, 20.0, 4.0)]), Some((6.0 - 1.44, 24.0 + 1.44)));
+        // One end is below 0: the axis begins at 0, and still has room for the other end, 7.
+        assert_eq!(range(&[(1.0, 10.0, 14.0), (2.0, 12.0, 5.0)]), Some((0.0, 24.0 + 1.92)));
+        // 1 to 100 is more than a factor of 15, whatever the end below 0.
+        assert_eq!(range(&[(1.0, 1.0, 2.0), (2.0, 100.0, 0.0)]), None, "a logarithmic axis fits itself");
+        assert_eq!(y_axis("y", Unit::Count, &[]), None);
     }
 }

@@ -4,7 +4,8 @@
 //!   Run::new(drive, options) ─► shown(name, progress) ─► on(source, observer) ─► Ran ─► summary(label)
 //! ```
 //!
-//! The simulations of this crate use this module, and those of nearly all of the papers' experiments. [`many`] makes several runs at once.
+//! The simulations of this crate use this module, and those of nearly all of the papers' experiments. [`many`] makes
+//! several runs at once.
 //!
 //! Invariants:
 //! 1. A stop by the observer and a stop by [`Progress::should_stop`] are distinguished: only the second sets

@@ -9,11 +9,9 @@ use std::fmt::Write as _;
 
 use super::row::{HALF_WIDTH, Row, number};
 use crate::chart::{Axis, Chart, Style, Unit, escape, swatch};
-use crate::report::{Point, charts_json, document, with_error_bars, y_range};
+use crate::report::{LOGARITHM_FROM, Point, charts_json, document, with_error_bars, y_axis};
 
 const SIZE: (f64, f64) = (580.0, 330.0);
-/// Ratio of the largest to the smallest value above which an axis is logarithmic.
-const LOGARITHM_FROM: f64 = 15.0;
 /// Largest number of lines of a chart. More could not be distinguished.
 const LINES_MAX: usize = 40;
 
@@ -31,8 +29,8 @@ const DRAWN: [(&str, &str, Unit, Option<&str>); 7] = [
 
 /// Returns the charts of `rows`: for each of `parameters`, one chart per measured quantity over the values of that
 /// parameter, with at most 40 lines. Leaves out parameters that have fewer than two values, or values that are not all
-/// numbers of one unit, and quantities without a line of two points. Means over several seeds have error bars: their 95 %
-/// intervals.
+/// numbers of one unit, and quantities without a line of two points. Error bars show the 95 % intervals of means over
+/// several seeds.
 pub fn charts(rows: &[Row], parameters: &[String]) -> Vec<Chart> {
     let mut charts = Vec::new();
     for parameter in parameters {
@@ -136,22 +134,15 @@ fn chart(
     let all: Vec<Point> = drawn.iter().flat_map(|(_, points)| points).copied().collect();
     let first = all.iter().map(|point| point.0).fold(f64::INFINITY, f64::min);
     let last = all.iter().map(|point| point.0).fold(f64::NEG_INFINITY, f64::max);
-    let (low, high) = y_range(&all);
     if first >= last {
         return None;
     }
-    let margin = (0.08 * (high - low)).max(0.001 * high.abs());
-    let is_log = |low: f64, high: f64| low > 0.0 && high / low > LOGARITHM_FROM;
-    let x = if is_log(first, last) {
+    let x = if first > 0.0 && last / first > LOGARITHM_FROM {
         Axis::log10(parameter, unit)
     } else {
         Axis::linear(parameter, unit).ranged(first, last)
     };
-    let y = if is_log(low, high) {
-        Axis::log10(name, of)
-    } else {
-        Axis::linear(name, of).ranged((low - margin).max(0.0), high + margin)
-    };
+    let y = y_axis(name, of, &all)?;
     let mut title = format!("{name} by {parameter}");
     if count > LINES_MAX {
         let _ = write!(title, " (the first {LINES_MAX} of {count} lines)");
