@@ -43,8 +43,9 @@ pub struct Bounds {
     /// Percentage of the blocks of the log in use, 0 to 100, from which on a checkpoint is taken; 40 by default. A
     /// checkpoint is also taken when no more than a quarter of the log is free.
     pub log_percent: u64,
-    /// Interval in nanoseconds at which a checkpoint is taken if there are changes since the last one, however little of
-    /// the log is in use (Jin 2014 §II.D.1: "periodically"). `None`, the default, for no interval.
+    /// Interval in nanoseconds, from the mount on, at which a checkpoint is taken if the log is in use, however little
+    /// of it (Jin 2014 §II.D.1: "periodically"). Changes that come while a checkpoint is taken are in the log after it,
+    /// so the next interval may end with a checkpoint too. `None`, the default, for no interval.
     pub checkpoint_ns: Option<u64>,
     /// Limits of the hot zone: number of files with known heat, half-life of heat, and size of a small file. The size
     /// of the zone is not among them.

@@ -6,7 +6,8 @@
 //! Invariants:
 //! 1. The two superblocks of a device are in separate blocks of 4 KiB, and one is written only after the other is
 //!    durable. So at least one of them is whole, and each shows a write that the other missed.
-//! 2. The log and the checkpoints cannot show that their own last block was lost. The superblocks can ([`LastDurable`]).
+//! 2. The log and the checkpoints cannot show that their own last block was lost. The superblocks can
+//!    ([`LastDurable`]).
 
 use uuid::Uuid;
 

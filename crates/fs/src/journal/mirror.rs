@@ -634,9 +634,9 @@ impl Mirror {
         self.write_labels().await
     }
 
-    /// Records `last_durable`, how far the log and the checkpoints reach, in the superblocks of all current copies. It is
-    /// durable when this returns. All checkpoints and all parts of the log that `last_durable` covers must be durable
-    /// before.
+    /// Records `last_durable`, how far the log and the checkpoints reach, in the superblocks of all current copies. It
+    /// is durable when this returns. All checkpoints and all parts of the log that `last_durable` covers must be
+    /// durable before.
     ///
     /// # Errors
     /// The superblocks can be written to no current copy.

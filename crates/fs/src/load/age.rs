@@ -3,8 +3,8 @@
 //! The paper's tool is lost, and this module follows its description. The tool "takes the filesystem size to fill up"
 //! and creates four files for each deleted one until that size is reached. Then it "keeps deleting and re-creating new
 //! files to maintain the filled-up size". The sizes of 4 and 8 KB have the largest weights, and files of 4 MB come "a
-//! lot less frequently". In 1 GB, 100,000 operations allocate 2.5 times the filled size. [`DeleteOrder`] says which file
-//! is deleted.
+//! lot less frequently". In 1 GB, 100,000 operations allocate 2.5 times the filled size. [`DeleteOrder`] says which
+//! file is deleted.
 //!
 //! The weights ([`SIZES`]) are ours, chosen once to fit this description: 4 and 8 KB are 70 % of all files, and from
 //! there each doubled size is about three fifths as frequent. The paper's factor of 2.5 fixes their mean m, in blocks

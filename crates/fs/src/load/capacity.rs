@@ -1,10 +1,11 @@
 //! Capacity (Singh 2014 §5.3): how much larger than its contents a caveat disk must be, so that ageing never runs out
 //! of space.
 //!
-//! The disk and the metadata are in memory and take no time. The metadata are on a device of their own, because the
-//! paper counts "only the size of the data blocks", and so that the head of the disk stays where the last *file* was
-//! written. Each operation is committed before the next, so that deleted blocks are free at once, as in the paper's
-//! bitmap.
+//! Contiguous files need only the allocation algorithm (`allocator`). Files in several extents need the whole file
+//! system. There, the disk and the metadata are in memory and take no time. The metadata are on a device of their own,
+//! because the paper counts "only the size of the data blocks", and so that the head of the disk stays where the last
+//! *file* was written. Each operation is committed before the next, so that deleted blocks are free at once, as in the
+//! paper's bitmap. For contiguous files, both ways give the same results (by test).
 //!
 //! Nearly always a disk is large enough if a smaller one is. That is not certain, since the files of a larger disk lie
 //! elsewhere. The search assumes it: the disk found is large enough, and one that is a step smaller is not.
@@ -15,7 +16,6 @@ use std::rc::Rc;
 
 use uuid::Uuid;
 
-pub use self::allocator::run_allocator;
 use super::age::{Age, Aged, DeleteOrder, age};
 use super::{LoadError, OnCore};
 use crate::core::{Bounds, MakeOptions, MountOptions, make};
@@ -55,8 +55,8 @@ pub struct Capacity {
 
 impl Capacity {
     /// Returns the paper's parameters for allocation algorithm `fit` and DID `isolation`, in blocks of 4 KiB: 1 GiB of
-    /// contiguous files, 100,000 operations, seed 1, deletes with an equal chance of every file. DNOR is 6 blocks. The search has a resolution of one percent, up
-    /// to an over-allocation of 200 percent.
+    /// contiguous files, 100,000 operations, seed 1, deletes with an equal chance of every file. DNOR is 6 blocks. The
+    /// search has a resolution of one percent, up to an over-allocation of 200 percent.
     pub fn of_the_paper(fit: &str, isolation: u64) -> Capacity {
         Capacity {
             isolation,
@@ -113,20 +113,22 @@ pub enum Found {
 }
 
 /// Ages a new caveat disk with over-allocation `extra`, in hundredths of a percent. After each operation `watch` gets
-/// the number of operations done, and returns whether to continue. A lack of space ends the ageing and is no error.
+/// the number of operations done, and returns whether to continue. A lack of space ends the ageing and is no error. The
+/// usage has only `blocks`, `live`, `unusable` and `free_runs`, except with files in several extents.
 ///
 /// # Errors
-/// The file system could not be made, or an operation failed for a reason other than a lack of space.
+/// There is no such allocation algorithm. With files in several extents also: the file system could not be made, or an
+/// operation failed for a reason other than a lack of space.
 pub fn run(asked: &Capacity, extra: u64, watch: impl Fn(u64) -> bool + 'static) -> Result<Trial, LoadError> {
+    if asked.in_pieces { run_on_core(asked, extra, watch) } else { allocator::run(asked, extra, watch) }
+}
+
+/// Ages a new caveat disk like [`run`], with the whole file system.
+fn run_on_core(asked: &Capacity, extra: u64, watch: impl Fn(u64) -> bool + 'static) -> Result<Trial, LoadError> {
     let executor = Executor::in_virtual_time();
     let (own, asked) = (executor.clone(), asked.clone());
     let task = async move {
-        let fs = fresh(&own, &asked, extra).await.map_err(|error| LoadError {
-            operation: "make",
-            path: "a file system in memory".into(),
-            reason: error.to_string(),
-            is_no_space: false,
-        })?;
+        let fs = fresh(&own, &asked, extra).await.map_err(|error| not_made(error.to_string()))?;
         let files = OnCore::new(&fs, "aged").await?;
         let aged = age(&files, &asked.age, watch).await?;
         Ok(Trial { extra, aged, usage: fs.status().usage })
@@ -134,6 +136,10 @@ pub fn run(asked: &Capacity, extra: u64, watch: impl Fn(u64) -> bool + 'static) 
     let trial = executor.run(task).expect("some operation of the load can always go on");
     executor.shut_down();
     trial
+}
+
+fn not_made(reason: String) -> LoadError {
+    LoadError { operation: "make", path: "a file system in memory".into(), reason, is_no_space: false }
 }
 
 /// Makes and mounts a new file system on a new disk.

@@ -133,8 +133,11 @@ impl Files for OnCore {
 
     async fn open(&self, path: &str) -> Result<OpenOnCore, LoadError> {
         let file = self.opened(self.inode_of("open", path)?, "open", path)?;
-        if self.stages_files {
-            self.read(&file, 0, usize::MAX).await?;
+        if self.stages_files
+            && let Err(error) = self.read(&file, 0, usize::MAX).await
+        {
+            self.close(file).await?;
+            return Err(error);
         }
         Ok(file)
     }

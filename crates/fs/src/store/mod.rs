@@ -56,6 +56,32 @@ pub const NAMES: &[(&str, &str)] = &[
     ("log", "zoned and conventional drives, one or an array of them"),
 ];
 
+/// Keys of the options of stores, each with the stores that have it. `hot_files` is of the hot zone, which only store
+/// `log` has.
+const OPTIONS: [(&str, &[&str]); 9] = [
+    ("cleaner", &["strict-append", "log"]),
+    ("clean_below", &["strict-append", "log"]),
+    ("open_bands", &["strict-append"]),
+    ("fit", &["caveat"]),
+    ("extents", &["caveat"]),
+    ("open_groups", &["log"]),
+    ("kept_back", &["log"]),
+    ("append_blocks", &["log"]),
+    ("hot_files", &["log"]),
+];
+
+/// Checks that store `store` has the option `key`. `shown` is the name of the option in the message for the user.
+///
+/// # Errors
+/// A message for the user: no store has the option, or only others have it.
+pub fn check_option(store: &str, key: &str, shown: &str) -> Result<(), String> {
+    match OPTIONS.iter().find(|(known, _)| *known == key) {
+        Some((_, stores)) if stores.contains(&store) => Ok(()),
+        Some((_, stores)) => Err(format!("{shown} is for store {}, and this is {store}", stores.join(" and "))),
+        None => Err(format!("no store has an option {shown}")),
+    }
+}
+
 /// Parses the share of the space, in percent, below which cleaning in the background begins.
 fn clean_below(option: Option<String>) -> Result<u64, String> {
     let Some(text) = option else { return Ok(10) };

@@ -4,8 +4,9 @@
 //! 1. A waiting task holds no allocation, so tasks that write can always finish.
 //! 2. Each time space becomes available, the queued writers try in order of arrival, and new arrivals queue last. No
 //!    writer overtakes another that could have used the space.
-//! 3. A writer is refused only after two events: the cleaner found nothing to gain since the writer began to wait, and
-//!    no allocation of another task is in flight.
+//! 3. A writer is refused only after two events: the cleaner found nothing to gain since the writer began to wait for
+//!    it, and no allocation of another task is in flight. Failures of the cleaner while the writer waits for other
+//!    tasks do not count: those tasks may leave dead blocks.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -113,6 +114,7 @@ impl Waiting {
             queued.pass_on();
             if is_busy() {
                 room.await;
+                gave_up = self.gave_up.get();
                 continue;
             }
             let has_failed = self.gave_up.get() > gave_up;
@@ -224,6 +226,31 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// While a writer waits for other tasks, the cleaner finds nothing to gain. The others then leave dead blocks, so the
+    /// writer must ask the cleaner again before it is refused.
+    #[test]
+    fn a_writer_that_waited_for_others_asks_the_cleaner_before_it_is_refused() {
+        let executor = Executor::in_virtual_time();
+        let (waiting, is_busy, is_free) =
+            (Rc::new(Waiting::default()), Rc::new(Cell::new(true)), Rc::new(Cell::new(false)));
+        let (own, busy, free) = (waiting.clone(), is_busy.clone(), is_free.clone());
+        let writer =
+            executor.spawn(async move { own.until(async || free.get().then_some(()), || busy.get(), || false).await });
+        let own = executor.clone();
+        let outcome = executor.run(async move {
+            own.sleep(TURN_NS).await;
+            waiting.cleaning_failed();
+            is_busy.set(false);
+            waiting.has_room.give();
+            own.sleep(TURN_NS).await;
+            assert!(waiting.is_anybody(), "the writer waits for the cleaner");
+            is_free.set(true);
+            waiting.has_room.give();
+            writer.await
+        });
+        assert!(outcome.unwrap().is_ok());
     }
 
     async fn let_others_go() {

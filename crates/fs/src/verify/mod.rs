@@ -27,8 +27,8 @@ pub fn with_whole_files() -> Vec<Toy> {
     vec![with("log, files moved as a whole", &toys()[4]), with("an array, files moved as a whole", &arrays()[2])]
 }
 
-/// Returns six configurations of one drive each: two for each of the stores `strict-append`, `caveat` and `log`. The
-/// drives are large enough to be cleaned and to overflow, and small enough to try every power cut.
+/// Returns seven configurations of one drive each: two for each of the stores `strict-append`, `caveat` and `log`, and
+/// a third for `strict-append`. The drives are large enough to be cleaned and to overflow, and small enough to try every power cut.
 pub fn toys() -> Vec<Toy> {
     let zoned = |active_max| Kind::Zoned { zone_blocks: 8, zones: 20, conventional: 12, active_max };
     let option = |key: &str, value: &str| vec![(key.to_string(), value.to_string())];
@@ -48,6 +48,7 @@ pub fn toys() -> Vec<Toy> {
         ),
         ("log", on_log(None, Vec::new())),
         ("log, one open group", on_log(Some(1), option("open_groups", "1"))),
+        ("strict-append, one open band", trial(160, zoned(None), option("open_bands", "1"))),
     ]
 }
 

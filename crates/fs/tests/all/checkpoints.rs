@@ -1,5 +1,5 @@
-//! Goal: with `Bounds::checkpoint_ns`, a checkpoint is taken at each interval in which something changed, and in no
-//! other. Method: a file system in memory, in virtual time, whose log never fills; files are created, and checkpoints
+//! Goal: with `Bounds::checkpoint_ns`, a checkpoint is taken at the end of each interval with changes, and at most one
+//! more after the last change. Method: a file system in memory, in virtual time, whose log never fills; files are created, and checkpoints
 //! counted. A mount afterwards finds all files.
 
 use imbrex_fs::core::{Bounds, Caller, MakeOptions, MountOptions, make};
@@ -26,6 +26,8 @@ fn checkpoints(interval_ns: Option<u64>) -> (u64, u64, u64) {
         let devices = [data, metadata];
         let bounds = Bounds { checkpoint_ns: interval_ns, commit_ns: SECOND_NS / 10, ..Bounds::default() };
         let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
+        // The first interval begins with the mount, and not with the clock.
+        own.sleep(100 * SECOND_NS).await;
         let (fs, _) = Fs::mount(&own, &devices, &options).await.unwrap();
         let begun = fs.status().counters.checkpoints;
         for number in 0..10 {
@@ -54,6 +56,11 @@ fn checkpoints_are_taken_at_intervals_with_changes() {
     let (changing, idle, used) = checkpoints(Some(2 * SECOND_NS + SECOND_NS / 2));
     assert!((3..=4).contains(&changing), "four intervals end in ten seconds: {changing}");
     assert!(idle <= 1 && used == 0, "the last changes, and none after them: {idle}, {used} blocks");
+    // Seven and fourteen seconds after the mount.
+    assert_eq!(checkpoints(Some(7 * SECOND_NS)), (1, 1, 0));
+    let (changing, idle, used) = checkpoints(Some(u64::MAX));
+    assert_eq!((changing, idle), (0, 0), "an interval that never ends");
+    assert!(used > 0);
 }
 
 #[test]

@@ -319,7 +319,9 @@ impl Committer<'_> {
     /// system is unmounted. After a failure, the next request for room or the next commit starts another attempt.
     pub(in crate::core) async fn take_checkpoints(self) {
         let core = self.0.clone();
-        let mut next_ns = core.bounds.checkpoint_ns;
+        let interval_from =
+            |now_ns: u64| core.bounds.checkpoint_ns.map(|interval_ns| now_ns.saturating_add(interval_ns));
+        let mut next_ns = interval_from(core.executor.now_ns());
         while !core.shutdown.has_begun() {
             let (short, room) = (core.log.is_short.next(), core.log.has_room.next());
             let (committed, over) = (core.log.committed.next(), core.shutdown.next());
@@ -329,7 +331,7 @@ impl Committer<'_> {
             let is_full = used * 100 >= blocks * core.bounds.log_percent && used > 1 || !core.log.has_room_now();
             let is_running = core.committer.is_running.get();
             if is_time && !is_running {
-                next_ns = core.bounds.checkpoint_ns.map(|interval_ns| now_ns + interval_ns);
+                next_ns = interval_from(now_ns);
             }
             if !(is_full || is_time) || is_running {
                 let woken = select(select(short, room), select(committed, over));

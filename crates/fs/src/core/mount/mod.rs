@@ -340,6 +340,10 @@ async fn store_on(data: &Data, superblock: &Superblock, options: &MountOptions) 
     let zones = data.zones().await?;
     let zones = Some(&zones[..]).filter(|zones| !zones.is_empty());
     let run = BlockRun { start: superblock.data.0, blocks: superblock.data.1 };
+    for (key, _) in &options.options {
+        let wrong = |reason: String| FsError::format("a mount option", reason);
+        store::check_option(&superblock.store, key, key).map_err(wrong)?;
+    }
     store::make(&superblock.store, data, run, zones, |key| option(options, superblock, key))
 }
 

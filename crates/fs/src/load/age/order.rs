@@ -7,14 +7,15 @@ use std::str::FromStr;
 /// Order in which the ageing deletes files.
 ///
 /// Singh 2014 §5.3 says that its tool creates and deletes files "randomly", that files are generated "determined by a
-/// weight associated with each file size", and that "the files thus created are also deleted in a similar manner". These
-/// words have two readings: every file has an equal chance ([`DeleteOrder::Random`], for "randomly"), or a size is chosen by its
-/// weight first ([`DeleteOrder::Weighted`], since the sentences before the last one are about weights). Live files have
-/// the sizes of the created ones, so both choose a size with nearly equal probabilities. The default is the first.
+/// weight associated with each file size", and that "the files thus created are also deleted in a similar manner".
+/// These words have two readings: every file has an equal chance ([`DeleteOrder::Random`], for "randomly"), or a size
+/// is chosen by its weight first ([`DeleteOrder::Weighted`], since the sentences before the last one are about
+/// weights). Live files have the sizes of the created ones, so both choose a size with nearly equal probabilities. The
+/// default is [`DeleteOrder::Random`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum DeleteOrder {
-    /// A size is chosen with the weights by which files are created, among the sizes of live files. Of the live files of
-    /// this size, each has an equal chance.
+    /// A size is chosen with the weights by which files are created, among the sizes of live files. Of the live files
+    /// of this size, each has an equal chance.
     Weighted,
     /// Every live file has an equal chance.
     #[default]

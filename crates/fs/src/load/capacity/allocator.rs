@@ -1,11 +1,12 @@
-//! The ageing of a caveat disk with its allocation algorithm alone: no file system, no disk. It ends where the ageing of
-//! the file system ends (by test), and takes a small part of the time.
+//! The ageing of a caveat disk with its allocation algorithm alone: no file system, no disk. It ends where the ageing
+//! of the file system ends (by test), and takes a small part of the time.
 
 use std::collections::BTreeMap;
 
 use super::super::age::{Aged, Step, Steps};
-use super::{Capacity, Trial};
+use super::{Capacity, Trial, not_made};
 use crate::block_run::BlockRun;
+use crate::load::LoadError;
 use crate::store::Usage;
 use crate::store::caveat::FreeList;
 use crate::store::caveat::fit::{self, Fit};
@@ -23,7 +24,7 @@ struct Blocks {
 impl Blocks {
     /// Allocates a file and its footer, and frees the footer again. Returns whether there was a run for them.
     fn create(&mut self, file: u64, blocks: u64) -> bool {
-        let need = blocks + self.isolation;
+        let need = blocks.saturating_add(self.isolation);
         let last = self.last;
         let Some(found) = self.fit.choose(&self.free, need, last, &|| last) else { return false };
         let place = BlockRun { start: found.start, blocks };
@@ -46,21 +47,13 @@ impl Blocks {
     }
 }
 
-/// Ages a new caveat disk with over-allocation `extra`, in hundredths of a percent, like [`run`](super::run), with the
-/// allocation algorithm alone. The ageing of the trial takes no time. The usage has only `blocks`, `live`, `unusable`
-/// and `free_runs`.
-///
-/// # Errors
-/// There is no such allocation algorithm. The error is a message for the user that lists the known names.
-///
-/// # Panics
-/// `asked.in_pieces` is set: files with several extents need the file system.
-pub fn run_allocator(asked: &Capacity, extra: u64) -> Result<Trial, String> {
-    assert!(!asked.in_pieces, "the allocator alone has files of one extent");
+/// Ages a new caveat disk for contiguous files, as [`run`](super::run) describes.
+pub(super) fn run(asked: &Capacity, extra: u64, watch: impl Fn(u64) -> bool) -> Result<Trial, LoadError> {
+    debug_assert!(!asked.in_pieces, "files in several extents need the file system");
     let all = BlockRun { start: 0, blocks: asked.blocks_with(extra) };
     let mut free = FreeList::default();
     free.insert(all);
-    let (isolation, fit) = (asked.isolation, fit::named(&asked.fit)?);
+    let (isolation, fit) = (asked.isolation, fit::named(&asked.fit).map_err(not_made)?);
     let mut blocks = Blocks { isolation, free, fit, places: BTreeMap::new(), last: 0 };
     let mut aged = Aged::default();
     let mut steps = Steps::new(&asked.age);
@@ -75,6 +68,10 @@ pub fn run_allocator(asked: &Capacity, extra: u64) -> Result<Trial, String> {
             Step::Delete { file, .. } => blocks.delete(file),
         }
         aged.count(step);
+        if !watch(aged.operations) {
+            aged.is_interrupted = true;
+            break;
+        }
     }
     aged.steady_after = steps.steady_after();
     Ok(Trial { extra, aged, usage: blocks.usage(all.blocks) })

@@ -116,7 +116,7 @@ fn the_core_is_full_when_a_bitmap_is() {
         for (isolation, seed) in [(16, 1), (64, 2), (5, 3)] {
             let asked = toy(fit, isolation, seed);
             for extra in [0, 1_000, 3_000, 8_000, 15_000] {
-                let trial = run(&asked, extra, |_| true).unwrap();
+                let trial = run_on_core(&asked, extra, |_| true).unwrap();
                 let expected = Bitmap::full_at(&Capacity { fit: plain.into(), ..asked.clone() }, extra);
                 assert_eq!(trial.aged.full_at, expected, "{fit}, DID {isolation}, {extra} of {PARTS} more");
                 full += usize::from(expected.is_some());
@@ -135,7 +135,8 @@ fn the_allocator_alone_ends_where_the_core_ends() {
             let mut asked = toy(fit, isolation, seed);
             asked.age.deletes = deletes.parse().unwrap();
             for extra in [0, 3_000, 15_000] {
-                let (core, alone) = (run(&asked, extra, |_| true).unwrap(), run_allocator(&asked, extra).unwrap());
+                let core = run_on_core(&asked, extra, |_| true).unwrap();
+                let alone = run(&asked, extra, |_| true).unwrap();
                 let of = |trial: &Trial| {
                     let Usage { blocks, live, unusable, free_runs, .. } = trial.usage;
                     (trial.extra, trial.aged, blocks, live, unusable, free_runs)
@@ -147,8 +148,6 @@ fn the_allocator_alone_ends_where_the_core_ends() {
         }
     }
     assert!(full >= 15 && complete >= 15, "{full} runs are full, {complete} are complete: the toys tell little");
-    let error = run_allocator(&toy("nearest", 16, 1), 0).unwrap_err();
-    assert!(error.contains("nearest"), "{error}");
 }
 
 #[test]
@@ -163,13 +162,16 @@ fn what_is_left_adds_up() {
 }
 
 #[test]
-fn whoever_watches_ends_the_search() {
+fn the_watch_function_ends_the_search() {
     let asked = toy("best", 16, 1);
     assert_eq!(search(&asked, |_, done| done < 100), Ok(Found::Interrupted));
 }
 
 #[test]
 fn a_fit_that_is_not_there_is_told() {
-    let error = run(&toy("nearest", 16, 1), 0, |_| true).unwrap_err();
-    assert!(error.reason.contains("nearest") && error.reason.contains("last-accessed"), "{error}");
+    for in_pieces in [false, true] {
+        let asked = Capacity { in_pieces, ..toy("nearest", 16, 1) };
+        let error = run(&asked, 0, |_| true).unwrap_err();
+        assert!(error.reason.contains("nearest") && error.reason.contains("last-accessed"), "{error}");
+    }
 }

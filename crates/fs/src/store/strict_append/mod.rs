@@ -11,7 +11,8 @@
 //! 2. Live and reserved blocks never exceed the capacity of all bands but one. So every reserved block can be written
 //!    once the dead blocks are cleaned away.
 //! 3. No more bands are partly written than the drive allows.
-//! 4. A file is appended only while fewer than `open_bands` bands are being written.
+//! 4. An append of a file begins only while fewer than `open_bands` bands are being written, those of the cleaner
+//!    included. The append itself may take several bands.
 
 use std::cell::RefCell;
 
@@ -37,7 +38,7 @@ pub struct StrictAppend {
     /// Share of blocks, in percent: background cleaning begins when the blocks neither written nor kept back fall below
     /// it.
     threshold_percent: u64,
-    /// Number of bands that may be written at a time before a further file waits (invariant 4).
+    /// Number of bands being written at which a further append waits (invariant 4).
     open_max: usize,
     account: Account,
     waiting: Waiting,
