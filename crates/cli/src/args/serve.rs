@@ -42,7 +42,7 @@ pub(crate) struct ServeArgs {
     pub faults: Option<PathBuf>,
 
     /// Kind of crash that flushed writes survive: the death of this process (none), or of the host too (barrier).
-    #[arg(long, conflicts_with = "drive", value_name = "WHAT", default_value = "none", value_parser = ["none", "barrier"])]
+    #[arg(long, conflicts_with_all = ["drive", "read_only"], value_name = "WHAT", default_value = "none", value_parser = ["none", "barrier"])]
     pub sync: String,
 
     /// Show the drive at work on a page at this address, such as 127.0.0.1:8080; /metrics there is for Prometheus.

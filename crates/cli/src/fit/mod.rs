@@ -11,7 +11,7 @@ use crate::args::FitArgs;
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
-use crate::probe::{check_writable, write_whole};
+use crate::probe::{check_distinct, check_writable, write_whole};
 use crate::validate::{distributions, facts_page};
 use imbrex::Failure;
 use imbrex::Progress;
@@ -20,6 +20,7 @@ use imbrex::measured::{fit_document, fit_to};
 
 /// Executes the command.
 pub(crate) fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    check_distinct(("--out", args.out.as_deref()), ("--report", args.report.as_deref()))?;
     for (path, option) in [(&args.out, "--out"), (&args.report, "--report")] {
         if let Some(path) = path {
             check_writable(path, option, &[args.measured.measured.clone(), PathBuf::from(&args.from)])?;

@@ -23,7 +23,7 @@ const BYTES: u64 = BLOCK_BYTES as u64;
 
 /// Ages the file system and prints the result.
 pub(super) fn run(args: &AgeArgs, quiet: bool) -> Result<ExitCode, Failure> {
-    let bar = Progress::on_terminal(quiet || args.json).requests("ageing", Some(args.operations));
+    let bar = Progress::on_terminal(quiet || args.json).requests("ageing", Some(args.ageing.operations));
     let (aged, fill_bytes, found) = match &args.places[..] {
         [directory] if directory.is_dir() => in_directory(args, directory, &bar)?,
         _ => on_devices(args, &bar)?,
@@ -36,8 +36,10 @@ pub(super) fn run(args: &AgeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         output::line(&text(&document));
     }
     match aged.full_at {
-        Some(operation) => Err(Failure::failed(format!("no room for operation {operation} of {}", args.operations))
-            .or_try(format!("--fill with less than {}", human::bytes(fill_bytes)))),
+        Some(operation) => {
+            Err(Failure::failed(format!("no room for operation {operation} of {}", args.ageing.operations))
+                .or_try(format!("--fill with less than {}", human::bytes(fill_bytes))))
+        }
         None if aged.is_interrupted => Ok(ExitCode::Failed),
         None => Ok(ExitCode::Done),
     }
@@ -45,8 +47,8 @@ pub(super) fn run(args: &AgeArgs, quiet: bool) -> Result<ExitCode, Failure> {
 
 /// Returns the default size to fill: three quarters of the free space. On a caveat disk it is two fifths, because
 /// there the ageing needs a disk of up to 2.5 times the size (tables 5.1 and 5.2, ours).
-fn default_fill(free_bytes: u64, store: &str) -> u64 {
-    if store == "caveat" { free_bytes / 5 * 2 } else { free_bytes / 4 * 3 }
+fn default_fill(free_bytes: u64, is_caveat: bool) -> u64 {
+    if is_caveat { free_bytes / 5 * 2 } else { free_bytes / 4 * 3 }
 }
 
 /// Returns the parameters of the ageing. `default_fill` is the size to fill if the user gives none.
@@ -55,13 +57,13 @@ fn asked(args: &AgeArgs, default_fill: u64) -> Result<Age, Failure> {
     if fill_blocks == 0 {
         return Err(Failure::usage("--fill: nothing is to be filled").or_try("a size of 4KiB at least"));
     }
-    Ok(Age { fill_blocks, operations: args.operations, seed: args.seed, deletes: args.deletes })
+    Ok(Age { fill_blocks, operations: args.ageing.operations, seed: args.ageing.seed, deletes: args.ageing.deletes })
 }
 
 fn in_directory(args: &AgeArgs, directory: &Path, bar: &ProgressBar) -> Result<(Aged, u64, Value), Failure> {
     let stat = rustix::fs::statvfs(directory);
     let stat = stat.map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;
-    let asked = asked(args, default_fill(stat.f_bavail * stat.f_frsize, ""))?;
+    let asked = asked(args, default_fill(stat.f_bavail * stat.f_frsize, false))?;
     let files = InDirectory::new(directory, &args.folder).map_err(|error| there_already(args, error))?;
     let aged = run_now(age(&files, &asked, |done| watch(bar, done))).map_err(Failure::failed)?;
     Ok((aged, asked.fill_blocks * BYTES, Value::Null))
@@ -71,7 +73,7 @@ fn on_devices(args: &AgeArgs, bar: &ProgressBar) -> Result<(Aged, u64, Value), F
     let executor = Executor::in_virtual_time();
     let devices = Devices::open(&executor, &args.places, Purpose::Work, true)?;
     let Offline { executor, devices, fs, .. } = Offline::mount(executor, devices, Purpose::Work)?;
-    let asked = asked(args, default_fill(fs.statfs().free * BYTES, &fs.status().store))?;
+    let asked = asked(args, default_fill(fs.statfs().free * BYTES, fs.status().store == "caveat"))?;
     let (own, own_bar, folder) = (fs.clone(), bar.clone(), args.folder.clone());
     let ageing = async move { aged(&own, &folder, &asked, &own_bar).await };
     let outcome = devices::complete(&executor, ageing)?;
@@ -107,8 +109,8 @@ fn document(args: &AgeArgs, aged: &Aged, fill_bytes: u64, found: Value) -> Value
         "schema": "imbrex.fs-age/1",
         "places": json::paths(&args.places),
         "folder": json::path(&args.folder),
-        "seed": args.seed,
-        "order_of_deletes": args.deletes.to_string(),
+        "seed": args.ageing.seed,
+        "order_of_deletes": args.ageing.deletes.to_string(),
         "fill_bytes": fill_bytes,
         "operations": aged.operations,
         "creates": aged.creates,

@@ -176,8 +176,8 @@ pub(crate) enum FsCommand {
     /// Find out how much larger than its contents a caveat disk must be: the smallest over-allocation with which ageing
     /// never fills the disk (Singh 2014 tables 5.1 and 5.2).
     ///
-    /// The disks are in memory, and their operations take no time. With the paper's size and operations a search takes
-    /// minutes.
+    /// Contiguous files are placed by the allocation algorithm alone. With --extents the whole file system runs on disks
+    /// in memory; with the paper's size and operations a search then takes minutes.
     Capacity(CapacityArgs),
     /// Measure a file system with a benchmark: lfs, smallfiles, postmark, compile (Singh 2014 §5.2), createfiles,
     /// varmail or fileserver (Jin 2014 §III). Without a name: list the benchmarks, with their sizes.
@@ -185,6 +185,14 @@ pub(crate) enum FsCommand {
     /// On devices that are not mounted the benchmark runs in virtual time: the times are those of the drives, and
     /// processor time is not counted. In a mounted directory, of any file system, it runs by the wall clock.
     Bench(BenchArgs),
+}
+
+/// Default size of the page cache of `fs bench`: 2 GiB.
+const PAGE_CACHE_BYTES: u64 = 2 << 30;
+
+/// Returns the parser of a distance on a caveat disk in blocks: 0 to 2^32 − 1.
+fn isolation() -> clap::builder::RangedU64ValueParser<u64> {
+    clap::value_parser!(u64).range(0..=u64::from(u32::MAX))
 }
 
 /// `imbrex fs bench`.
@@ -248,23 +256,14 @@ pub(crate) struct BenchArgs {
 impl BenchArgs {
     /// Returns the size of the page cache in bytes, which only a run on devices has.
     pub(crate) fn page_cache_bytes(&self) -> u64 {
-        self.page_cache.unwrap_or(2 << 30)
+        self.page_cache.unwrap_or(PAGE_CACHE_BYTES)
     }
 }
 
-/// `imbrex fs age`.
+/// The options of ageing that `fs age` and `fs capacity` have in common.
 #[derive(Args, Debug)]
-pub(crate) struct AgeArgs {
-    /// The devices of a file system that is not mounted, or one directory of a mounted file system.
-    #[arg(value_name = "DEVICE|DIR", required = true)]
-    pub places: Vec<PathBuf>,
-
-    /// Amount of data that the files of the ageing reach and keep, without earlier files [default: three quarters of the
-    /// free space; two fifths on a caveat disk].
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub fill: Option<u64>,
-
-    /// Number of operations: creations and deletions of files.
+pub(crate) struct AgeingArgs {
+    /// Number of operations of a run: creations and deletions of files.
     #[arg(long, value_name = "NUMBER", default_value_t = 100_000)]
     pub operations: u64,
 
@@ -279,6 +278,22 @@ pub(crate) struct AgeArgs {
     /// a file is chosen by chance, and 500 neighbours from it on are deleted, in the order of creation.
     #[arg(long, value_name = "ORDER", default_value_t)]
     pub deletes: DeleteOrder,
+}
+
+/// `imbrex fs age`.
+#[derive(Args, Debug)]
+pub(crate) struct AgeArgs {
+    /// The devices of a file system that is not mounted, or one directory of a mounted file system.
+    #[arg(value_name = "DEVICE|DIR", required = true)]
+    pub places: Vec<PathBuf>,
+
+    /// Amount of data that the files of the ageing reach and keep, without earlier files [default: three quarters of the
+    /// free space; two fifths on a caveat disk that is not mounted].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub fill: Option<u64>,
+
+    #[command(flatten)]
+    pub ageing: AgeingArgs,
 
     /// The new directory for the files.
     #[arg(long, value_name = "NAME", default_value = "aged")]
@@ -297,32 +312,19 @@ pub(crate) struct CapacityArgs {
     pub fit: Vec<String>,
 
     /// DID of the disks in blocks of 4 KiB, separated by commas.
-    #[arg(long, value_name = "BLOCKS", value_delimiter = ',', default_values_t = [16, 512])]
+    #[arg(long, value_name = "BLOCKS", value_delimiter = ',', default_values_t = [16, 512], value_parser = isolation())]
     pub did: Vec<u64>,
 
-    /// DNOR of the disks in blocks of 4 KiB.
-    #[arg(long, value_name = "BLOCKS", default_value_t = 6)]
+    /// DNOR of the disks in blocks of 4 KiB. It matters only to the file system of --extents.
+    #[arg(long, value_name = "BLOCKS", default_value_t = 6, value_parser = isolation(), requires = "extents")]
     pub dnor: u64,
 
     /// Amount of data that the disks must hold.
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1GiB")]
     pub size: u64,
 
-    /// Number of operations in each run: creations and deletions of files.
-    #[arg(long, value_name = "NUMBER", default_value_t = 100_000)]
-    pub operations: u64,
-
-    /// Seed of all choices: equal seeds give equal operations.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    pub seed: u64,
-
-    /// Order of deletes: weighted, random, oldest, directory or runs=FILES.
-    ///
-    /// With weighted, a size is chosen by the weights of sizes, and then a file of this size by chance. With random,
-    /// every file has an equal chance. With directory, whole directories are emptied, chosen by chance. With runs=500,
-    /// a file is chosen by chance, and 500 neighbours from it on are deleted, in the order of creation.
-    #[arg(long, value_name = "ORDER", default_value_t)]
-    pub deletes: DeleteOrder,
+    #[command(flatten)]
+    pub ageing: AgeingArgs,
 
     /// Precision of the answer, in percent of the size.
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1")]

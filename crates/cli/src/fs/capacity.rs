@@ -55,7 +55,8 @@ fn asked(args: &CapacityArgs, fit: &str, isolation: u64) -> Result<Capacity, Fai
     if fill_blocks == 0 || args.step == 0 {
         return Err(Failure::usage("--size and --step must not be 0"));
     }
-    let age = Age { fill_blocks, operations: args.operations, seed: args.seed, deletes: args.deletes };
+    let age =
+        Age { fill_blocks, operations: args.ageing.operations, seed: args.ageing.seed, deletes: args.ageing.deletes };
     let (no_overlap, step, most) = (args.dnor, args.step, args.most.max(args.step));
     Ok(Capacity { isolation, no_overlap, fit: fit.into(), in_pieces: args.extents, age, step, most })
 }
@@ -69,10 +70,10 @@ fn tell(args: &CapacityArgs, rows: &[(Capacity, Found)]) -> Result<(), Failure> 
     if args.json {
         return output::json(&json!({
             "schema": "imbrex.fs-capacity/1",
-            "seed": args.seed,
-            "order_of_deletes": args.deletes.to_string(),
+            "seed": args.ageing.seed,
+            "order_of_deletes": args.ageing.deletes.to_string(),
             "usable_blocks": args.size / BLOCK_BYTES as u64,
-            "operations": args.operations,
+            "operations": args.ageing.operations,
             "searches": rows.iter().map(|(asked, found)| row_as_json(asked, found)).collect::<Vec<_>>(),
         }));
     }

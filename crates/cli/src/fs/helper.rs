@@ -51,6 +51,10 @@ pub(crate) fn remount(directory: &Path, options: &Options) -> Result<ExitCode, F
             .or_try(format!("`imbrex fs umount {place}`, then mount it without ro")));
     }
     super::sync::everything(directory, "it is mounted as it was")?;
+    let unchanged = options.of_a_new_mount();
+    if !unchanged.is_empty() {
+        notice!("{place}: a remount leaves {} as before: they need a new mount", unchanged.join(", "));
+    }
     mount_remount(directory, flags(options), "").map_err(|error| Failure::failed(format!("{place}: {error}")))?;
     Ok(ExitCode::Done)
 }

@@ -22,6 +22,7 @@ use crate::output;
 /// Makes the file system.
 pub(super) fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
     let executor = Executor::in_virtual_time();
+    check_meta_size(args.meta_size, &args.meta)?;
     let made =
         args.meta.iter().map(|path| make_file(path, args.meta_size)).collect::<Result<Vec<NewFile>, Failure>>()?;
     let paths: Vec<&Path> =
@@ -66,20 +67,32 @@ impl Drop for NewFile {
     }
 }
 
+/// Refuses a size for new metadata files if all devices for metadata exist and one has another size.
+pub(super) fn check_meta_size(bytes: Option<u64>, devices: &[PathBuf]) -> Result<(), Failure> {
+    let Some(bytes) = bytes else { return Ok(()) };
+    let found: Vec<_> = devices.iter().filter_map(|path| Some((path, path.metadata().ok()?))).collect();
+    let other = found.iter().find(|(_, found)| !found.is_file() || found.len() != bytes);
+    match other {
+        Some((path, _)) if found.len() == devices.len() => Err(Failure::usage(format!(
+            "--meta-size {bytes}: {} exists and keeps its size; the option is for a new file",
+            path.display()
+        ))
+        .or_try("leave --meta-size out, or give the name of a new file with --meta")),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Creates the file for metadata with the given size, if it does not exist yet.
 ///
 /// # Errors
-/// Fails if there is neither the file nor a size, or if `path` exists and its size is not the given one.
+/// Fails if there is neither the file nor a size, or if the file cannot be examined or created.
 pub(super) fn make_file(path: &Path, bytes: Option<u64>) -> Result<NewFile, Failure> {
     let place = path.display();
-    if let Ok(found) = path.metadata() {
-        return match bytes {
-            Some(bytes) if !found.is_file() || found.len() != bytes => Err(Failure::usage(format!(
-                "--meta-size {bytes}: {place} exists and keeps its size; the option is for a new file"
-            ))
-            .or_try("leave --meta-size out, or give the name of a new file with --meta")),
-            Some(_) | None => Ok(NewFile(None)),
-        };
+    match path.symlink_metadata() {
+        // A link without a target is reported when the file is opened.
+        Ok(_) => return Ok(NewFile(None)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(Failure::failed(format!("--meta {place}: {error}"))),
     }
     let Some(bytes) = bytes else {
         return Err(Failure::failed(format!("--meta {place}: is not there"))
@@ -98,20 +111,20 @@ fn options(args: &MkfsArgs, all: &[Device]) -> Result<MakeOptions, Failure> {
     let default = if is_array { Some("log") } else { default };
     let chosen = args.store.as_deref().or(default).unwrap_or_default();
     let mut options = Vec::new();
-    let mut add = |key: &str, value: Option<&str>, of: &[&str]| {
-        let Some(value) = value else { return Ok(()) };
-        if !of.contains(&chosen) && store::NAMES.iter().any(|(name, _)| *name == chosen) {
-            let of = of.join(" and ");
-            let word = key.replace('_', "-");
-            return Err(Failure::usage(format!("--{word} is for store {of}, and this is {chosen}")));
+    let mut add = |key: &str, value: Option<&str>| {
+        let Some(value) = value else { return Ok::<(), Failure>(()) };
+        // A wrong store is reported as such, later.
+        if store::NAMES.iter().any(|(name, _)| *name == chosen) {
+            let shown = format!("--{}", key.replace('_', "-"));
+            store::check_option(chosen, key, &shown).map_err(Failure::usage)?;
         }
         options.push((key.to_string(), value.to_string()));
         Ok(())
     };
-    add("fit", args.fit.as_deref(), &["caveat"])?;
-    add("extents", args.extents.then_some("on"), &["caveat"])?;
-    add("cleaner", args.cleaner.as_deref(), &["strict-append", "log"])?;
-    add("hot_files", args.hot_files.as_deref(), &["log"])?;
+    add("fit", args.fit.as_deref())?;
+    add("extents", args.extents.then_some("on"))?;
+    add("cleaner", args.cleaner.as_deref())?;
+    add("hot_files", args.hot_files.as_deref())?;
     let hot_on = match args.hot_on.as_deref() {
         Some("drives") => HotOn::Drives,
         _ => HotOn::Metadata,

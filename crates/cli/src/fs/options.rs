@@ -57,6 +57,23 @@ pub(crate) struct Options {
     pub flags: Vec<String>,
 }
 
+impl Options {
+    /// Returns the names of the given options that only a new mount applies, so that a remount leaves them as they are.
+    pub(crate) fn of_a_new_mount(&self) -> Vec<&str> {
+        let given = [
+            ("allow_other", self.allow_other),
+            ("time", self.is_paced),
+            ("cache", self.cache_bytes.is_some()),
+            ("queue_depth", self.queue_depth.is_some()),
+            ("queue_deadline", self.queue_deadline_ns.is_some()),
+            ("window", self.window.is_some()),
+            ("stats", self.stats.is_some()),
+        ];
+        let given = given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name);
+        given.chain(self.store.iter().map(|(name, _)| name.as_str())).collect()
+    }
+}
+
 /// Parses the options.
 pub(super) fn parse(words: &[String]) -> Result<Options, Failure> {
     let mut options = Options::default();
@@ -149,7 +166,12 @@ mod tests {
             store: vec![("fit".into(), "worst".into())],
             flags: vec!["suid".into()],
         };
-        assert_eq!(options.expect("all are known"), expected);
+        let options = options.expect("all are known");
+        assert_eq!(options, expected);
+        let of_a_new_mount =
+            ["allow_other", "time", "cache", "queue_depth", "queue_deadline", "window", "stats", "fit"];
+        assert_eq!(options.of_a_new_mount(), of_a_new_mount);
+        assert!(parsed("remount,ro,noexec,defaults").expect("all are known").of_a_new_mount().is_empty());
     }
 
     #[test]

@@ -81,6 +81,7 @@ fn metadata(
     is_inside: bool,
 ) -> Result<(Device, Option<NewFile>), Failure> {
     let Some(path) = &args.meta else { return Ok((in_memory(executor, drives)?, None)) };
+    mkfs::check_meta_size(args.meta_size, std::slice::from_ref(path))?;
     if is_inside {
         let at = drives.paths.iter().position(|drive| drive == path).unwrap_or(0);
         return Ok((drives.all[at].clone(), None));

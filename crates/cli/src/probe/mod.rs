@@ -24,6 +24,7 @@ pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     check_tests(args)?;
     let budget_ns = budget_ns(args)?;
     let inputs = [PathBuf::from(&args.target)];
+    check_distinct(("--report", args.report.as_deref()), ("--emit-profile", args.emit_profile.as_deref()))?;
     if let Some(path) = &args.report {
         check_writable(path, "--report", &inputs)?;
     }
@@ -139,6 +140,19 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
         file.finish()
     };
     write().map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Refuses two options that name one file: the second output would replace the first.
+pub(crate) fn check_distinct(one: (&str, Option<&Path>), other: (&str, Option<&Path>)) -> Result<(), Failure> {
+    let (Some(first), Some(second)) = (one.1, other.1) else { return Ok(()) };
+    let is_one = std::path::absolute(first).ok() == std::path::absolute(second).ok()
+        || first.canonicalize().is_ok_and(|first| second.canonicalize().is_ok_and(|second| first == second));
+    // Writing both to a terminal or a pipe, one after the other, loses nothing.
+    if is_one && (!first.exists() || first.is_file()) {
+        let path = first.display();
+        return Err(Failure::usage(format!("{} and {} both name {path}", one.0, other.0)).or_try("two different files"));
+    }
+    Ok(())
 }
 
 /// Checks that `path` can be written and is none of `inputs`. Called before the work, which may take hours.

@@ -63,7 +63,7 @@ impl Array {
         vec![
             words(&["fs", "mkfs", "--store", "log", target]),
             words(&["fs", "mkfs", "--store", "log", &spare("blank"), "--meta", target]),
-            words(&["fs", "mkfs", "--store", "log", &spare("blank"), "--meta", target, "--meta-size", "64MiB"]),
+            words(&["fs", "mkfs", "--store", "log", &spare("blank"), "--meta", target]),
             words(&[
                 "fs",
                 "mkfs",

@@ -58,8 +58,8 @@ fn reproduce(words: &[&str], folder: &Path) -> Output {
         .expect("the program starts")
 }
 
-/// Goal: files of others in the folder of results are kept. Method: a file of each kind that a run replaces, written here;
-/// the run is refused with its name and the file is as it was. Files of an earlier run are replaced.
+/// Goal: files of others in the folder of results are kept. Method: a file of each kind that a run replaces, written
+/// here; the run is refused with its name and the file is as it was. Files of an earlier run are replaced.
 #[test]
 fn files_of_others_are_not_replaced() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -76,6 +76,30 @@ fn files_of_others_are_not_replaced() {
         assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "notes of mine");
         std::fs::write(&path, own).expect("written");
     }
+    // Notes about the experiment are no page of it, and what cannot be read as results would spoil the index.
+    for (name, notes) in [
+        ("reproduction/cassuto-fig09.md", "# My notes\n\n## cassuto/fig09: the plot\n"),
+        ("reproduction/cassuto-fig05.json", "notes of mine"),
+    ] {
+        let path = folder.path().join(name);
+        let own = std::fs::read(&path).unwrap_or_default();
+        std::fs::write(&path, notes).expect("written");
+        let output = run();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(name), "{name}: {said}");
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there"), notes);
+        match own.is_empty() {
+            true => std::fs::remove_file(&path).expect("removed"),
+            false => std::fs::write(&path, own).expect("written"),
+        }
+    }
+    // A kept report of a seed, in the place of which somebody has a file.
+    let seeds = folder.path().join("reproduction/seeds");
+    std::fs::create_dir_all(&seeds).expect("made");
+    std::fs::write(seeds.join("cassuto-fig09-0.json"), "notes of mine").expect("written");
+    let output = reproduce(&["cassuto/fig09", "--seeds", "2"], folder.path());
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("cassuto-fig09-0.json"));
+    assert_eq!(std::fs::read_to_string(seeds.join("cassuto-fig09-0.json")).expect("it is there"), "notes of mine");
 }
 
 /// Goal: `--seeds` runs each seed once, over several calls, and its JSON has the verdict with each seed. Method: three

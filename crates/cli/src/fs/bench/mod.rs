@@ -44,7 +44,7 @@ use imbrex_units::names::suggestion;
 
 /// Executes the benchmark, or lists all benchmarks if none is named.
 pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
-    let Some(name) = &args.name else { return list() };
+    let Some(name) = &args.name else { return list(args) };
     let benchmark = bench::named(name).ok_or_else(|| {
         let known: Vec<&str> = bench::ALL.iter().map(|benchmark| benchmark.name).collect();
         Failure::usage(format!("there is no benchmark '{name}'{}", suggestion(name, known.iter().copied())))
@@ -54,6 +54,7 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
         return Err(Failure::usage("no place to run it").or_try("the devices of a file system, or a mounted directory"));
     }
     seeds::check(args)?;
+    check_place(args)?;
     let folder = args.out.as_deref().map(files::prepare).transpose()?;
     // Held until the files are written.
     let _reserved = folder.as_ref().map(files::Folder::reserve).transpose()?;
@@ -66,17 +67,7 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let bar = progress.operations(benchmark.name);
     let load = Load { args, benchmark, sizes, bar: &bar };
     let ran = match &args.places[..] {
-        [directory] if directory.is_dir() && args.page_cache.is_some() => {
-            let problem = format!(
-                "--page-cache does not apply to the directory {}: its cache is the kernel's own",
-                directory.display()
-            );
-            return Err(Failure::usage(problem).or_try("leave --page-cache out, or the devices of the file system"));
-        }
         [directory] if directory.is_dir() => in_directory(load, directory)?,
-        _ if args.served.is_some() => {
-            return Err(Failure::usage("--served is for a directory").or_try("without it: the time is the drive's own"));
-        }
         _ if args.seeds > 1 => seeds::run(load)?,
         _ => {
             let executor = Executor::in_virtual_time();
@@ -106,7 +97,40 @@ fn write_files(folder: &Folder, document: &Value, page: &str) -> Result<(), Fail
     Ok(())
 }
 
-fn list() -> Result<ExitCode, Failure> {
+/// Refuses options of a mounted directory for devices, and the other way round.
+fn check_place(args: &BenchArgs) -> Result<(), Failure> {
+    match (&args.places[..], args.page_cache, &args.served) {
+        ([directory], Some(_), _) if directory.is_dir() => {
+            let directory = directory.display();
+            let problem =
+                format!("--page-cache does not apply to the directory {directory}: its cache is the kernel's own");
+            Err(Failure::usage(problem).or_try("leave --page-cache out, or give the devices of the file system"))
+        }
+        ([directory], None, _) if directory.is_dir() => Ok(()),
+        (_, _, Some(_)) => {
+            Err(Failure::usage("--served is for a directory").or_try("without it: the time is the drive's own"))
+        }
+        (_, _, None) => Ok(()),
+    }
+}
+
+/// Prints the list of benchmarks, to which no option applies.
+fn list(args: &BenchArgs) -> Result<ExitCode, Failure> {
+    let given = [
+        ("--files", args.files.is_some()),
+        ("--file-size", args.file_size.is_some()),
+        ("--operations", args.operations.is_some()),
+        ("--threads", args.threads.is_some()),
+        ("--seeds", args.seeds > 1),
+        ("--page-cache", args.page_cache.is_some()),
+        ("--served", args.served.is_some()),
+        ("--json", args.json),
+        ("--out", args.out.is_some()),
+    ];
+    if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
+        return Err(Failure::usage(format!("{option} is for a benchmark, and none is named"))
+            .or_try("imbrex fs bench NAME DEVICE; without a name and options, the list of benchmarks"));
+    }
     let mut lines = Vec::new();
     for benchmark in bench::ALL {
         lines.push(format!("{:<12} {}", benchmark.name, benchmark.about));

@@ -61,6 +61,8 @@ fn mount_points_that_do_not_serve_are_refused() {
     fails(&["fs", "mount", image, word(bench.folder())], 1, &["is not empty", "nonempty"]);
     fails(&["fs", "mount", image, directory, "-o", "speed=high"], 2, &["speed=high", "no such option"]);
     fails(&["fs", "mount", image, directory, "-o", "cleaner=lazy"], 1, &["cleaner=lazy"]);
+    let of_caveat = ["fit is for store caveat, and this is strict-append"];
+    fails(&["fs", "mount", image, directory, "-o", "fit=worst"], 1, &of_caveat);
     fails(&["fs", "mount", image, directory, "-o", "window=nowhere"], 1, &["nowhere", "window="]);
     fails(&["fs", "umount", directory], 1, &["no file system of Imbrex is mounted on"]);
     let mounted = bench.mount(&[]);
