@@ -122,7 +122,6 @@ fn damaged_files_and_those_of_another_program_are_replaced() {
     };
     let cases = [
         (text[..text.len() / 2].to_string(), "is damaged"),
-        (alter("\"test/figure\"", "\"test/other\""), "is damaged"),
         (alter("\"replication\": 1", "\"replication\": 0"), "is damaged"),
         (alter(&program, "0123"), "is of another program"),
         (text.clone(), "found in"),
@@ -138,6 +137,11 @@ fn damaged_files_and_those_of_another_program_are_replaced() {
         assert_eq!(runs, u64::from(message != "found in"), "{message}");
         assert_eq!(std::fs::read_to_string(&path).expect("it is kept"), text);
     }
+    let of_others = alter("\"test/figure\"", "\"test/other\"");
+    std::fs::write(&path, &of_others).expect("written");
+    let refused = experiment.report_over_seeds(2, folder.path(), &progress).expect_err("it is refused");
+    assert!(refused.message.contains("was not written by imbrex"), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(&path).expect("it is there"), of_others);
 }
 
 /// Goal: invariant 1 of `replication`. Method: an experiment of a second against its results in the documentation.
