@@ -152,6 +152,14 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
+impl Table {
+    /// Returns a table with these titles of columns.
+    pub(crate) fn new(heading: impl Into<String>, columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
+        let columns = columns.iter().map(|column| column.to_string()).collect();
+        Table { heading: heading.into(), columns, rows: rows.collect() }
+    }
+}
+
 /// The report of an experiment: of one run, or of several that differ in their seeds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Report {

@@ -32,11 +32,13 @@ pub(super) const FLASH: &str = "flash-2010";
 /// Figs 6, 7: size of the page cache in bytes: all of the 4 GB of table I.
 pub(super) const PAGE_CACHE_BYTES: u64 = 4 << 30;
 /// Figs 6, 7: number of bands to which SMRfs writes files at a time. Singh 2014 §2.2.2: the buffer cache "identifies a
-/// band to be written to" and data are written "in a strictly append manner"; no paper says that several bands are
-/// written at a time. SMRfs with a band for each file that is being written is a variant.
+/// band to be written to" and data are written "in a strictly append manner"; no paper gives the number of bands that
+/// are written at a time. SMRfs with a band for each file that is being written is a variant.
 pub(super) const OPEN_BANDS: u32 = 1;
-/// Fig. 7: numbers of threads. `varmail.f` of filebench 1.4.9 has 16; the paper does not give the number that it used.
-pub(super) const THREADS: [u64; 6] = [1, 2, 4, 6, 8, 16];
+/// Fig. 7: numbers of threads; the paper does not give the number that it used.
+pub(super) const THREADS: [u64; 6] = [1, 2, 4, 6, 8, JUDGED_THREADS];
+/// Fig. 7: number of threads with which the claims are judged, that of `varmail.f` of filebench 1.4.9.
+pub(super) const JUDGED_THREADS: u64 = 16;
 /// Figs 6, 7: personalities of filebench with their own sizes. The paper names the first two and gives no sizes.
 /// `fileserver` belongs to fig. 9 and is a variant here.
 pub(super) const LOADS: [&str; 3] = ["createfiles", "varmail", "fileserver"];
@@ -87,7 +89,8 @@ pub(super) const GUEST_SECONDS: u64 = 5400;
 
 /// §III.B: interval of checkpoints in nanoseconds. Jin 2014 §II.D.1 says "periodically" and gives no interval. F2FS,
 /// which the paper cites for metadata (its reference 20), takes a checkpoint each 60 s (`cp_interval`). The load here
-/// takes a fortieth of the time, as it has a fortieth of the files, and so does the interval.
+/// has a fortieth of the files. We assume that the load takes a fortieth of the time, so the interval is
+/// a fortieth, too.
 pub(super) const CHECKPOINT_NS: u64 = 60_000_000_000 / SMALLER;
 /// §III.B: disks of HiSMRfs with its flash cut: the outer 160th of [`RAID_DISK`]. The table of checksums for the whole
 /// array would not fit on the flash of [`FLASH_BYTES`], to which the paper cuts both systems. On whole disks the data
@@ -97,7 +100,8 @@ pub(super) const USED_DISK: &str =
 /// §III.B: flash of HiSMRfs: [`FLASH_BYTES`], rounded down to tracks of 1 MiB.
 pub(super) const CUT_FLASH: &str = "flash-2010:geometry.tracks=25";
 
-/// §II.D: numbers of files and mean sizes in bytes, with 640 MiB of data each. The second is fig. 9's.
+/// §II.D: numbers of files and mean sizes in bytes, with nominally 640 MiB each (four fifths of number times mean
+/// size). The mean size of the second is that of fig. 9.
 pub(super) const METADATA_FILES: [(u64, u64); 3] = [(51_200, 16 << 10), (6_400, 128 << 10), (800, 1 << 20)];
 
 /// §II.D: number of files and their size in bytes, for reads with a hot zone. The files are larger than those that the
@@ -115,7 +119,7 @@ pub(super) const SKEWS: [(u64, u64); 3] = [(80, 20), (90, 10), (100, 100)];
 /// §II.D.2: zoned disk on which files are collected, of 1 GiB so that it fills.
 pub(super) const COLLECTED_DISK: &str = "strict-append";
 /// §II.D.2: sizes of `fileserver`: number of files, of which four fifths exist (500 MiB of 960), and number of rounds,
-/// so that the load writes the disk more than twice.
+/// so that the load writes more than twice the size of the disk.
 pub(super) const COLLECTED_FILES: u64 = 5_000;
 pub(super) const COLLECTED_ROUNDS: u64 = 15_000;
 
@@ -124,7 +128,12 @@ pub(super) const COLLECTED_ROUNDS: u64 = 15_000;
 pub(super) const REBUILD_DISK: &str = "maxline-250g:geometry.tracks=1113";
 /// §II.D.3: size of a file in bytes, the mean of `fileserver`.
 pub(super) const REBUILD_FILE_BYTES: u64 = 128 << 10;
-/// §II.D.3: shares of the array, in percent, that files fill.
-pub(super) const FILLS: [u64; 3] = [10, 25, 50];
-/// §II.D.3: share of the files, in percent, that are removed in the variant with invalid blocks.
+/// §II.D.3: shares of the array, in percent, that files fill. The last was added after the first run.
+pub(super) const FILLS: [u64; 4] = [10, 25, 50, 90];
+/// §II.D.3: share of the array, in percent, that files fill in the run with invalid blocks, and share of these files,
+/// in percent, that are removed.
+pub(super) const REMOVED_FILL: u64 = 50;
 pub(super) const REMOVED_PERCENT: u64 = 50;
+/// §II.D.3: numbers of rows that a rebuild reads at a time: the default of a mount, and a variant with the rows of one
+/// file, which was added after the first run.
+pub(super) const PIECE_ROWS: [u64; 2] = [256, 8];

@@ -2,19 +2,15 @@
 //!
 //! The metadata are those that lie on the flash after the pre-allocation of `fileserver` and a checkpoint.
 
-use std::sync::Arc;
-
 use imbrex::Failure;
-use imbrex_fs::core::{MakeOptions, make};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::load::OnCore;
 use imbrex_fs::load::bench::{self, BenchOptions, Sizes};
-use imbrex_fs::{Executor, Fs, MountOptions};
-use uuid::Uuid;
+use imbrex_fs::{Executor, MountOptions};
 
 use super::choices::{DISKS, FLASH, METADATA_FILES, SEED};
-use super::device;
 use super::fig09::core::OnFlash;
+use super::{device, each, made, mount_new, percent, watch};
 use crate::report::Table;
 use crate::{ClaimKind, Experiment, Replication, Report};
 
@@ -51,20 +47,15 @@ impl Row {
 
 fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report { method: method(), ..Report::default() };
-    let mut rows = Vec::new();
-    for (files, file_bytes) in METADATA_FILES {
-        let bar = replication.progress.steps(&format!("{files} files of {} KiB", file_bytes >> 10));
-        rows.push(row(files, file_bytes, replication.seed(SEED), &bar)?);
-        bar.finish_and_clear();
-        if replication.progress.should_stop() {
-            return Err(Failure::interrupted());
-        }
-    }
+    let seed = replication.seed(SEED);
+    let name = |(files, file_bytes): &(u64, u64)| format!("{files} files of {} KiB", file_bytes >> 10);
+    let rows = each(replication, METADATA_FILES, name, |(files, bytes), bar| row(files, bytes, seed, bar))?;
     judge(&mut report, &rows);
     report.tables.push(table(&rows));
     report.remarks.push(
-        "§III.B of the paper has about 50 MB of metadata for 200,000 files. With the mean size of a file in filebench's \
-         `fileserver`, 128 KiB, their data have 26 GB, and the metadata 0.2 % of that: less than its 1 to 2 % of §II.D."
+        "§III.B of the paper has about 50 MB of metadata for 200,000 files. With the mean size of a file in \
+         filebench's `fileserver`, 128 KiB, their data have 26 GB, and the metadata 0.2 % of that: less than its 1 to \
+         2 % of §II.D."
             .into(),
     );
     Ok(report)
@@ -72,28 +63,22 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
 
 fn method() -> String {
     format!(
-        "The experiment makes the files of filebench's `{LOAD}` (pre-allocation, seed {SEED}) with several mean sizes on \
-         new file systems: store `log` on the disk `{}`, with its metadata on the flash `{FLASH}`. Then it takes a \
-         checkpoint. Metadata are two checkpoints, the log, and the checksums of the data; data are the blocks of files. \
-         The paper does not give the size of its files. The second size, that of `fileserver.f`, is judged. The values \
-         were chosen before the first run (commit {}).",
+        "The experiment makes the files of filebench's `{LOAD}` (pre-allocation, seed {SEED}) with several mean sizes \
+         on new file systems: store `log` on the disk `{}`, with its metadata on the flash `{FLASH}`. Then it takes a \
+         checkpoint. Metadata are two checkpoints, the log, and the checksums of the data; data are the blocks of \
+         files. The paper does not give the size of its files. The second size, that of `fileserver.f`, is judged. The \
+         values were chosen before the first run (commit {}).",
         DISKS[0],
-        super::CHOSEN_SECTION2,
+        super::CHOSEN_PARTS,
     )
 }
 
 fn row(files: u64, file_bytes: u64, seed: u64, bar: &indicatif::ProgressBar) -> Result<Row, Failure> {
     let executor = Executor::in_virtual_time();
     let (disk, flash) = (device(&executor, DISKS[0])?, device(&executor, FLASH)?);
-    let (own, bar) = (executor.clone(), bar.clone());
-    let watch: bench::Watch = Arc::new(move |_| {
-        bar.inc(1);
-        true
-    });
+    let (own, watch) = (executor.clone(), watch(bar));
     let work = async move {
-        let made = MakeOptions { uuid: Some(Uuid::from_u128(1)), store: Some("log".into()), ..MakeOptions::default() };
-        make(&disk, Some(&flash), &made, 0).await.map_err(Failure::failed)?;
-        let (fs, _) = Fs::mount(&own, &[disk, flash], &MountOptions::default()).await.map_err(Failure::failed)?;
+        let (fs, _) = mount_new(&own, vec![disk], Some(flash), &made("log"), &MountOptions::default()).await?;
         let load = OnCore::new(&fs, "bench").await.map_err(Failure::failed)?;
         let benchmark = bench::named(LOAD).expect("it is a line of the registry of benchmarks");
         let sizes =
@@ -109,17 +94,13 @@ fn row(files: u64, file_bytes: u64, seed: u64, bar: &indicatif::ProgressBar) -> 
     row
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.2} %", share * 100.0)
-}
-
 fn judge(report: &mut Report, rows: &[Row]) {
     let row = &rows[1];
     report.claim(
         ClaimKind::Shape,
         &format!("metadata over the data of files, files of {} KiB on average", row.file_bytes >> 10),
         "about 1 to 2 % (0.95 to 2.05 %)",
-        percent(row.share()),
+        percent(row.share(), 2),
         Some((0.0095..=0.0205).contains(&row.share())),
     );
 }
@@ -144,15 +125,11 @@ fn table(rows: &[Row]) -> Table {
             megabytes(row.metadata.checkpoints),
             megabytes(row.metadata.log),
             megabytes(row.metadata.checksums),
-            percent(row.share()),
-            percent(row.share_without_checksums()),
+            percent(row.share(), 2),
+            percent(row.share_without_checksums(), 2),
         ]
     };
-    Table {
-        heading: "Data and metadata".into(),
-        columns: columns.map(String::from).to_vec(),
-        rows: rows.iter().map(line).collect(),
-    }
+    Table::new("Data and metadata", &columns, rows.iter().map(line))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Drives of an array that are added, or that replace others.
 //!
 //! The contents of the drive that leaves are reconstructed, group by group, in the order in which the groups were
-//! opened. Only rows with blocks of files or their records are reconstructed, and other rows become zeros. A group is
-//! moved once its column on the new drive is durable, and so is the change that says so. After a power cut, the
-//! replacement continues with the next group. The drive that leaves is read as long as it answers.
+//! opened. A piece of rows is reconstructed if a row in it has blocks of files or their records; other pieces become
+//! zeros. A group is moved once its column on the new drive is durable, and so is the change that says so. After a power
+//! cut, the replacement continues with the next group. The drive that leaves is read as long as it answers.
 //!
 //! Files are read and written meanwhile. The drive that leaves takes no new data once its replacement begins. A group is
 //! moved when no task writes to it any more, and all blocks written there belong to their files, so that its rows are

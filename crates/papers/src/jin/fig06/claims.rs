@@ -1,8 +1,9 @@
 //! The sentences of §III.A on its figures, and explanations of our results. The paper's shares, 20 and 30 %, are to
-//! published results of another machine, and are not judged; the order of the systems is. We read *about the same* as
+//! published results of SMRfs, and are not judged; the order of the systems is. We read *about the same* as
 //! less than 1.25 times apart, and *significantly shorter* as at most a half, as for the claims of all papers.
 
 use super::super::super::{ClaimKind, Report};
+use super::super::shown;
 use super::{
     DISKS, HISMRFS, IN_BANDS, LOADS, LOG_ON_DISK, Measured, OWN_ON_DISK, OWN_ON_FLASH, Row, SMRFS_ON_DISK,
     SMRFS_ON_FLASH,
@@ -31,10 +32,6 @@ fn is_significantly_shorter(ratio: f64) -> bool {
     ratio <= 0.5
 }
 
-pub(super) fn shown(ratio: Option<f64>) -> String {
-    ratio.map_or_else(|| "not run".into(), |ratio| format!("{ratio:.2}"))
-}
-
 /// Returns whether `holds` is true of all ratios, or `None` if a ratio is missing.
 fn all(ratios: &[Option<f64>], holds: impl Fn(f64) -> bool) -> Option<bool> {
     let known: Option<Vec<f64>> = ratios.iter().copied().collect();
@@ -50,7 +47,7 @@ pub(super) fn judge(report: &mut Report, rows: &[Row]) {
             report.claim(
                 ClaimKind::NotReproducible,
                 &format!("{load}: operations and bytes a second, HiSMRfs over SMRfs with ext4 {place}"),
-                &format!("about {percent} % better than published results of another machine"),
+                &format!("about {percent} % better than the published results of SMRfs"),
                 shown(ratio),
                 None,
             );
@@ -100,8 +97,8 @@ pub(super) fn explain(report: &mut Report, rows_of_disks: &[Vec<Row>]) {
         "The following ratios of operations a second show the share of each part of HiSMRfs, each under {}. Store \
          `log` to SMRfs, both with our metadata on flash: {}. Both with our metadata on the disk: {}. SMRfs with our \
          metadata to SMRfs with ext4, both on the disk: {}. HiSMRfs, with its metadata on flash, to store `log` with \
-         its metadata on the disk: {}. If SMRfs writes each file to a band of its own while others are written, HiSMRfs \
-         makes the following multiples of its operations, both with our metadata on flash: {}.",
+         its metadata on the disk: {}. If SMRfs writes each file to a band of its own while others are written, \
+         HiSMRfs makes the following multiples of its operations, both with our metadata on flash: {}.",
         LOADS.join(", "),
         ratios(0, HISMRFS, OWN_ON_FLASH),
         ratios(0, LOG_ON_DISK, OWN_ON_DISK),
@@ -173,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_run_is_not_judged() {
+    fn systems_not_run_are_not_judged() {
         let mut mail = row(1.3, 1.0, 0.3);
         mail[SMRFS_ON_DISK] = None;
         let found = verdicts(row(1.2, 1.0, 0.3), mail);

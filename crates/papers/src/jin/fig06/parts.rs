@@ -5,20 +5,17 @@
 //! 1. All parts of a system do the same operations of a load: as many, with as many bytes (asserted where parts are
 //!    added).
 
-use std::sync::Arc;
-
 use imbrex::Failure;
-use imbrex_fs::core::{MakeOptions, make};
+use imbrex_fs::core::MakeOptions;
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind as DeviceKind};
-use imbrex_fs::load::bench::{self, BenchOptions, Benchmark, Kind, Phase, Sizes};
+use imbrex_fs::load::bench::{self, BenchOptions, Benchmark, Phase, Sizes};
 use imbrex_fs::load::{OnCore, run_now};
-use imbrex_fs::{Device, Executor, Fs, MountOptions};
+use imbrex_fs::{Device, Executor, MountOptions};
 use indicatif::ProgressBar;
-use uuid::Uuid;
 
 use super::super::choices::{FLASH, OPEN_BANDS, PAGE_CACHE_BYTES, PARTITION_BYTES};
-use super::super::device;
+use super::super::{device, latency_ns, made, mount_new, watch};
 use super::symlinks::Symlinks;
 use crate::kernel_fs::KernelFs;
 
@@ -51,8 +48,8 @@ enum Store {
     Log,
     /// Like `Log`, but all files are appended to one band.
     LogInOneBand,
-    /// SMRfs: store `strict-append`. A file is read to memory as a whole when it is opened, and all files are appended
-    /// to one band (Singh 2014 §2.2.2, Jin 2014 §I.C).
+    /// SMRfs: store `strict-append`. A file is read to memory as a whole when it is opened (Singh 2014 §2.2.2, Jin 2014
+    /// §I.C). All files are appended to one band.
     Smrfs,
     /// Like `Smrfs`, but files that are written at the same time go to different bands.
     SmrfsInBands,
@@ -70,8 +67,7 @@ impl Store {
             Store::LogInOneBand => vec![("open_groups".to_string(), OPEN_BANDS.to_string())],
             Store::Log | Store::SmrfsInBands => Vec::new(),
         };
-        let name = if self.is_smrfs() { "strict-append" } else { "log" };
-        MakeOptions { uuid: Some(Uuid::from_u128(1)), store: Some(name.into()), options, ..MakeOptions::default() }
+        MakeOptions { options, ..made(if self.is_smrfs() { "strict-append" } else { "log" }) }
     }
 }
 
@@ -116,16 +112,6 @@ impl Measured {
     fn of(phase: &Phase, elapsed_ns: u64, latency_ns: Option<u64>) -> Measured {
         Measured { operations: phase.operations(), bytes: phase.bytes(), elapsed_ns, latency_ns }
     }
-}
-
-/// Returns the mean latency of the application's operations in ns, without the sync with which we end a phase.
-fn latency_ns(phase: &Phase) -> u64 {
-    let asked = phase.measured.iter().filter(|(kind, _)| **kind != Kind::SyncAll).map(|(_, figures)| &figures.latency);
-    let (sum, count) = asked.fold((0u128, 0u128), |(sum, count), latency| {
-        let operations = u128::from(latency.count());
-        (sum + u128::from(latency.mean_ns()) * operations, count + operations)
-    });
-    u64::try_from(sum / count.max(1)).expect("a mean is no larger than the largest value")
 }
 
 /// Adds the times of parts that run one after the other, or returns `None` if one was not run.
@@ -187,13 +173,8 @@ impl Part {
         bar: &ProgressBar,
     ) -> Result<Vec<Measured>, Failure> {
         let benchmark = bench::named(load).expect("each is a line of the registry of benchmarks");
-        let own = bar.clone();
-        let watch: bench::Watch = Arc::new(move |_| {
-            own.inc(1);
-            true
-        });
         let sizes = Sizes { workers: workers.or(benchmark.defaults.workers), ..benchmark.defaults };
-        let asked = BenchOptions { sizes, seed, watch };
+        let asked = BenchOptions { sizes, seed, watch: watch(bar) };
         match self {
             Part::LogOnFlash => on_core(Store::Log, disk, Metadata::Flash, benchmark, asked),
             Part::LogOnDisk => on_core(Store::Log, disk, Metadata::Disk, benchmark, asked),
@@ -236,9 +217,7 @@ fn on_core(
     let made = store.made();
     let own = executor.clone();
     let work = async move {
-        make(&data, metadata.as_ref(), &made, 0).await.map_err(Failure::failed)?;
-        let devices: Vec<Device> = [data].into_iter().chain(metadata).collect();
-        let (fs, _) = Fs::mount(&own, &devices, &MountOptions::default()).await.map_err(Failure::failed)?;
+        let (fs, _) = mount_new(&own, vec![data], metadata, &made, &MountOptions::default()).await?;
         let files = OnCore::new(&fs, FOLDER).await.map_err(Failure::failed)?.with_page_cache(PAGE_CACHE_BYTES);
         let files = if store.is_smrfs() { files.with_staged_files() } else { files };
         bench::run(benchmark, &files, &asked, |_| {}).await.map_err(Failure::failed)
@@ -276,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_parts_are_added_and_what_was_not_run_is_nothing() {
+    fn times_of_parts_are_added_and_a_missing_part_gives_none() {
         let (data, metadata) = (phase(5, 100, Some(7)), phase(5, 20, None));
         assert_eq!(added([Some(&data), Some(&metadata)].into_iter()), Some(phase(5, 120, None)));
         assert_eq!(added([Some(&data)].into_iter()), Some(data.clone()));
@@ -285,13 +264,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "invariant 1")]
-    fn parts_that_did_different_things_are_not_added() {
+    fn parts_with_different_operations_are_not_added() {
         let (data, metadata) = (phase(5, 100, None), phase(6, 20, None));
         added([Some(&data), Some(&metadata)].into_iter());
     }
 
     #[test]
-    fn the_conventional_disk_keeps_what_is_said_of_it() {
+    fn the_conventional_disk_keeps_its_parameters() {
         assert_eq!(conventional("a"), "a+conventional");
         assert_eq!(conventional("a:host.queue=1"), "a+conventional:host.queue=1");
     }

@@ -5,6 +5,7 @@
 
 use super::super::super::{ClaimKind, Report};
 use super::super::choices::{FLASH_BYTES, PROCESSOR_PERCENT};
+use super::super::{percent, shown};
 use super::{CACHED, HISMRFS, Outcome, Row, UNCACHED, WRITE_CACHED};
 
 /// Ratio by which HiSMRfs is better (§III.B: "about 11% better").
@@ -46,10 +47,6 @@ fn is_about_nine(ratio: f64) -> bool {
 
 fn is_about(ratio: f64) -> bool {
     (ratio - BETTER).abs() <= 0.05
-}
-
-fn shown(ratio: Option<f64>) -> String {
-    ratio.map_or_else(|| "not run".into(), |ratio| format!("{ratio:.2}"))
 }
 
 /// Returns whether the guest's processor was idle enough for times by the guest's clock to count.
@@ -101,7 +98,7 @@ fn judge_flash(report: &mut Report, row: &Row) {
         ClaimKind::Shape,
         "flash that the cache used, of what it may",
         "nearly 100 % (95 at least)",
-        share.map_or("not run".into(), |share| format!("{:.1} %", share * 100.0)),
+        share.map_or("not run".into(), |share| percent(share, 1)),
         share.map(|share| share >= 0.95),
     );
 }
@@ -126,9 +123,9 @@ pub(super) fn explain(report: &mut Report, row: &Row) {
         variant(WRITE_CACHED),
     ));
     report.remarks.push(
-        "The order in which the guest's threads, write-back and cache run depends on the wall clock, so the figures \
-         of the guest differ from run to run. Those of HiSMRfs are equal to the nanosecond in each run. Fig. 9 of \
-         Jin 2014 is a drawing without numbers, except for those in the text."
+        "The order in which the guest's threads, write-back and cache run depends on the wall clock, so the figures of \
+         the guest differ from run to run. Those of HiSMRfs are equal to the nanosecond in each run of one version of \
+         Imbrex. Fig. 9 of Jin 2014 is a drawing without numbers, except for those in the text."
             .into(),
     );
 }
@@ -176,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_run_is_not_judged() {
+    fn systems_not_run_are_not_judged() {
         let found = verdicts(outcome(100, 100, 100, 0), None);
         assert_eq!(found, [Verdict::NotJudged; 5]);
     }

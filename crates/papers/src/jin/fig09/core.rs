@@ -3,21 +3,19 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use imbrex::Failure;
-use imbrex_fs::core::{Bounds, MakeOptions, Parts, make_on};
+use imbrex_fs::core::{Bounds, MakeOptions};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::load::OnCore;
-use imbrex_fs::load::bench::{self, BenchOptions, Kind, Phase};
+use imbrex_fs::load::bench::{self, BenchOptions, Phase};
 use imbrex_fs::{Device, Executor, Fs, MountOptions};
 use indicatif::ProgressBar;
-use uuid::Uuid;
 
 use super::super::choices::{
     CACHE_FLASH, DIRTY_PERCENT, RAID_DISK, RAID_DISKS, RAID_PARITY, SERVER_MEMORY_BYTES, WRITTEN_PERCENT,
 };
-use super::super::device;
+use super::super::{device, latency_ns, made, mount_new, watch};
 use super::{LOAD, Measured, Outcome, sizes};
 use crate::guest::Did;
 
@@ -69,26 +67,13 @@ pub(in crate::jin) fn run(setup: Setup, seed: u64, bar: &ProgressBar) -> Result<
     let executor = Executor::in_virtual_time();
     let disks = (0..RAID_DISKS).map(|_| device(&executor, setup.disk)).collect::<Result<Vec<_>, _>>()?;
     let flash = device(&executor, setup.flash)?;
-    let own = executor.clone();
-    let bar = bar.clone();
-    let watch: bench::Watch = Arc::new(move |_| {
-        bar.inc(1);
-        true
-    });
+    let (own, watch) = (executor.clone(), watch(bar));
     let work = async move {
-        let made = MakeOptions {
-            uuid: Some(Uuid::from_u128(1)),
-            store: Some("log".into()),
-            parity: RAID_PARITY,
-            ..MakeOptions::default()
-        };
-        let metadata = std::slice::from_ref(&flash);
-        make_on(Parts { drives: &disks, metadata, spares: &[] }, &made, 0).await.map_err(Failure::failed)?;
-        let devices: Vec<Device> = disks.into_iter().chain([flash]).collect();
+        let made = MakeOptions { parity: RAID_PARITY, ..made("log") };
         let (bounds, page_cache) = memory();
         let bounds = Bounds { checkpoint_ns: setup.checkpoint_ns, ..bounds };
         let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
-        let (fs, _) = Fs::mount(&own, &devices, &options).await.map_err(Failure::failed)?;
+        let (fs, devices) = mount_new(&own, disks, Some(flash), &made, &options).await?;
         let files = OnCore::new(&fs, "bench").await.map_err(Failure::failed)?.with_page_cache(page_cache);
         let seen = Rc::new(RefCell::new(vec![did(&devices)]));
         let ended = |_: &Phase| seen.borrow_mut().push(did(&devices));
@@ -140,12 +125,6 @@ fn outcome(phases: &[Phase], seen: &[Vec<Did>], flash_bytes: u64) -> Outcome {
     Outcome { phases: [of(0), of(1)], flash_bytes, processor_percent: None }
 }
 
-/// Returns the mean latency of the application's operations, in ns.
-fn latency_ns(phase: &Phase) -> u64 {
-    let asked = phase.measured.iter().filter(|(kind, _)| **kind != Kind::SyncAll);
-    super::mean(asked.map(|(_, figures)| (figures.latency.count(), figures.latency.mean_ns())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,7 +134,7 @@ mod tests {
         let (bounds, page_cache) = memory();
         let written = bounds.written_blocks as u64 * BYTES;
         let rest = SERVER_MEMORY_BYTES - bounds.cache_bytes - written - page_cache;
-        assert!(rest < BYTES, "{rest} bytes are nobody's");
+        assert!(rest < BYTES, "{rest} bytes are unassigned");
         assert!(page_cache > bounds.cache_bytes && bounds.cache_bytes > written);
     }
 }

@@ -114,8 +114,8 @@ fn keep(cache: Cache, seed: u64, key: String, outcome: &Outcome) -> Result<(), F
 fn words(cache: Cache, seed: u64) -> String {
     let slow = (1.0 / PACE).round() as u64;
     format!(
-        "cache={},files={SERVER_FILES},rounds={SERVER_ROUNDS},seed={seed},flash={FLASH_BYTES},memory={SERVER_MEMORY_BYTES},\
-         load={LOAD_BYTES},journal={JOURNAL_BYTES},slow={slow}",
+        "cache={},files={SERVER_FILES},rounds={SERVER_ROUNDS},seed={seed},flash={FLASH_BYTES},\
+         memory={SERVER_MEMORY_BYTES},load={LOAD_BYTES},journal={JOURNAL_BYTES},slow={slow}",
         cache.word()
     )
 }
@@ -173,7 +173,7 @@ fn measured(phase: &Phase, ran: &GuestOutput) -> Measured {
     let from_ns = in_drives_time(phase.begin_ns);
     let elapsed_ns = in_drives_time(phase.elapsed_ns);
     let asked = phase.kinds.iter().filter(|(name, _)| *name != "syncfs");
-    let latency_ns = super::mean(asked.map(|(_, figures)| (figures.count, figures.latency_ns.mean)));
+    let latency_ns = super::super::mean(asked.map(|(_, figures)| (figures.count, figures.latency_ns.mean)));
     Measured {
         operations: phase.operations,
         bytes: phase.bytes,
@@ -245,7 +245,7 @@ fig09: end of document
     }
 
     #[test]
-    fn what_is_missing_is_an_error() {
+    fn a_missing_part_is_an_error() {
         for word in ["processor", "flash", "document", "end of document", "run"] {
             let said: Vec<&str> = SAID.lines().filter(|line| !line.contains(word)).collect();
             assert!(outcome(Cache::Smq, &ran(&(said.join("\n") + "\n"))).is_err(), "without '{word}'");

@@ -59,7 +59,7 @@ impl Measured {
         self.operations as f64 * 1e9 / self.disk_ns().max(1) as f64
     }
 
-    pub(super) fn mb_per_s(&self) -> f64 {
+    fn mb_per_s(&self) -> f64 {
         self.bytes as f64 * 1e3 / self.disk_ns().max(1) as f64
     }
 
@@ -79,7 +79,7 @@ pub(super) struct Outcome {
     /// Measurements of the two phases: pre-allocation, then the run.
     pub phases: [Measured; 2],
     /// Number of bytes of flash that the system used.
-    pub flash_bytes: u64,
+    flash_bytes: u64,
     /// Load of the guest's processor, in percent, or `None` if processors take no time on this system.
     processor_percent: Option<f64>,
 }
@@ -167,14 +167,6 @@ fn method() -> String {
     )
 }
 
-/// Returns the mean over groups, each given as (number of values, mean).
-fn mean(groups: impl Iterator<Item = (u64, u64)>) -> u64 {
-    let (sum, count) = groups.fold((0u128, 0u128), |(sum, count), (of_group, mean)| {
-        (sum + u128::from(mean) * u128::from(of_group), count + u128::from(of_group))
-    });
-    u64::try_from(sum / count.max(1)).expect("a mean is no larger than the largest value")
-}
-
 fn cells(outcome: &Option<Outcome>, count: usize, of: impl Fn(&Outcome) -> Vec<String>) -> Vec<String> {
     outcome.as_ref().map_or_else(|| vec!["–".to_string(); count], of)
 }
@@ -183,11 +175,8 @@ fn table(heading: &str, columns: &[&str], row: &Row, of: impl Fn(&Outcome) -> Ve
     let line = |(name, outcome): (&&str, &Option<Outcome>)| {
         [name.to_string()].into_iter().chain(cells(outcome, columns.len(), &of)).collect()
     };
-    Table {
-        heading: heading.into(),
-        columns: ["system"].iter().chain(columns).map(|column| column.to_string()).collect(),
-        rows: SYSTEMS.iter().zip(row).map(line).collect(),
-    }
+    let columns = [&["system"], columns].concat();
+    Table::new(heading, &columns, SYSTEMS.iter().zip(row).map(line))
 }
 
 fn figures(row: &Row) -> Table {
@@ -232,7 +221,8 @@ fn traffic(row: &Row) -> Table {
         "flash read",
         "written",
     ];
-    let heading = "Reads and writes of the drives, in MB of all of them together; the application wrote and read as much in each system";
+    let heading = "Reads and writes of the drives, in MB of all of them together; the application wrote and read as \
+         much in each system";
     table(heading, &columns, row, |outcome| {
         let megabytes = |bytes: u64| format!("{:.0}", bytes as f64 / 1e6);
         let phase = |phase: &Measured| {
