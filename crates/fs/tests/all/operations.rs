@@ -20,7 +20,7 @@ const SOURCES: [(&str, &[&str]); 46] = [
     ("cli/src/fs/asking.rs", &["ask", "give"]),
     ("cli/src/fs/stat.rs", &["ask"]),
     ("cli/src/fs/umount.rs", &["wait_for_end"]),
-    ("cli/src/fs/mkfs.rs", &["make_file"]),
+    ("cli/src/fs/mkfs.rs", &["check_meta_size", "make_file"]),
     ("cli/src/displaced.rs", &[]),
     ("cli/src/interrupt.rs", &[]),
     ("cli/src/output.rs", &[]),
