@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use imbrex::{Failure, Progress};
-use imbrex_papers::{Verdict, all, as_json, as_text, choose, refuse_foreign_results, write};
+use imbrex_papers::{Traces, Verdict, all, as_json, as_text, choose, refuse_foreign_results, write};
 
 use crate::args::ReproduceArgs;
 use crate::error::ExitCode;
@@ -29,10 +29,16 @@ pub(crate) fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure
     let folder = Path::new(&args.out);
     // Before the first run, which may take an hour.
     chosen.iter().try_for_each(|experiment| refuse_foreign_results(folder, experiment))?;
+    if args.traces.is_some() && !chosen.iter().any(|experiment| experiment.takes_traces()) {
+        let takers = all().into_iter().filter(|experiment| experiment.takes_traces()).map(|experiment| experiment.name);
+        return Err(Failure::usage("--traces is for experiments on the machines of Hajkazemi 2019")
+            .or_try(takers.collect::<Vec<_>>().join(", ")));
+    }
+    let traces = args.traces.as_deref().map(Traces::find).transpose()?;
     let mut reports = Vec::new();
     for experiment in chosen {
         progress.say(&format!("{}: {}", experiment.name, experiment.title));
-        let report = experiment.report_over_seeds(args.seeds, folder, &progress)?;
+        let report = experiment.report_over_seeds(args.seeds, traces.as_ref(), folder, &progress)?;
         if !args.json {
             output::line(&as_text(experiment, &report));
         }

@@ -2,6 +2,7 @@
 
 use imbrex::{Failure, Progress};
 
+use crate::hajkazemi;
 use crate::replication::Replication;
 use crate::report::Report;
 use crate::sources;
@@ -27,9 +28,18 @@ impl Experiment {
         self.replicate(&Replication::new(progress, 0))
     }
 
+    /// Returns whether the experiment runs the workloads of Hajkazemi 2019's machines, for which a user may have traces
+    /// ([`Traces`](crate::Traces)).
+    pub fn takes_traces(&self) -> bool {
+        hajkazemi::WITH_MACHINES.contains(&self.name)
+    }
+
     /// Like [`Experiment::report`], with the seeds of `replication`.
     pub(crate) fn replicate(&self, replication: &Replication) -> Result<Report, Failure> {
         let mut report = (self.run)(replication)?;
+        if let Some(traces) = replication.traces.filter(|_| self.takes_traces()) {
+            report.remarks.push(traces.remark());
+        }
         sources::mark(self.name, &mut report);
         Ok(report)
     }

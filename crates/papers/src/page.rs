@@ -147,7 +147,7 @@ it, and a page for each experiment of a paper. The kinds of claims are:\n\n\
 - *fitted*: a parameter of our run was set by this number, or by one that determines it: shown, not counted;\n\
 - *by construction*: the workload was made to give this number: shown, not counted;\n\
 - *not reproducible*: the claim needs the authors' trace or hardware; our run is the closest possible.\n\n\
-The traces of the papers are not public, so [stand-ins](workloads.md) replace them. A claim about time on a stand-in is judged with \
+Imbrex has no traces of the papers: [stand-ins](workloads.md) replace them. A claim about time on a stand-in is judged with \
 arrivals from each of four sources. It holds only if it holds with all four; if it holds with some of them, the verdict is *hangs on \
 arrival*. The verdict *baseline not met* means that our conventional drive differs from that of the paper with all four. Text in brackets \
 under *theirs* is our reading of the paper's words or plots as numbers. \
@@ -156,6 +156,10 @@ papers, with the claim that judges it or the reason why none does.\n\n\
 The runs of the stand-ins alone, the synthetic workloads in place of the papers' traces, take more than an hour on two cores. If the \
 environment variable `IMBREX_KEPT_RUNS` names a folder, `imbrex reproduce` keeps the results of these runs there and does not repeat the \
 runs.\n\n\
+The traces of the machines of Hajkazemi 2019 are published as the set `2015_cloudphysics`, as files `w01` to `w106`. If you have files of \
+this set, `imbrex reproduce hajkazemi --traces FOLDER --out RESULTS` takes them in place of the stand-ins of the same machines. The name of a \
+file begins with the name of the machine and a dot, such as `w106.csv.gz`; the format must be one that \
+[`imbrex simulate` reads](traces.md#formats), with the operation of each request. The tables then name the machines whose rows are of traces.\n\n\
 ## Several seeds\n\n\
 Generated workloads and other random choices have a seed. `imbrex reproduce EXPERIMENT --seeds 5` (at most 1,000) runs an experiment with \
 five seeds: each random choice has its own seed in the first run, and one more in each further run. An experiment without random choices \

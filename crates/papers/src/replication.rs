@@ -10,10 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use imbrex::Progress;
 use imbrex_trace::generators::{Generator, WorkloadSpec};
 
+use crate::traces::Traces;
+
 /// One replication of an experiment: its number, and the progress of its work.
 pub(crate) struct Replication<'a> {
     /// Progress of the work, through which the user can stop it.
     pub progress: &'a Progress,
+    /// The user's traces of Hajkazemi 2019's machines, if there are any.
+    pub traces: Option<&'a Traces>,
     number: u64,
     is_seeded: AtomicBool,
 }
@@ -21,7 +25,12 @@ pub(crate) struct Replication<'a> {
 impl<'a> Replication<'a> {
     /// Returns replication `number` of an experiment, counted from 0.
     pub(crate) fn new(progress: &'a Progress, number: u64) -> Replication<'a> {
-        Replication { progress, number, is_seeded: AtomicBool::new(false) }
+        Replication { progress, traces: None, number, is_seeded: AtomicBool::new(false) }
+    }
+
+    /// Returns this replication with the user's traces.
+    pub(crate) fn with_traces(self, traces: Option<&'a Traces>) -> Replication<'a> {
+        Replication { traces, ..self }
     }
 
     /// Returns the seed of this replication for a random choice whose seed is `base` in replication 0: each replication

@@ -102,6 +102,10 @@ pub(crate) struct ReproduceArgs {
     /// kept in the folder, so that a later call continues. An experiment without random choices runs once.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: u32,
+    /// A folder with traces of the machines of Hajkazemi 2019, such as w106.csv.gz. They replace the stand-ins of these
+    /// machines.
+    #[arg(long, value_name = "FOLDER")]
+    pub traces: Option<PathBuf>,
     /// Print the claims as JSON.
     #[arg(long)]
     pub json: bool,

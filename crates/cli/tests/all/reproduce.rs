@@ -140,3 +140,25 @@ fn seeds_are_one_to_a_thousand() {
     let is_empty = std::fs::read_dir(folder.path()).expect("it can be read").next().is_none();
     assert!(is_empty, "a refused call writes nothing");
 }
+
+/// Goal: traces of a user replace the stand-ins, and the page says so. Method: for each machine of Hajkazemi 2019 a
+/// trace of three requests, of which two write, in the table of the published set.
+#[test]
+fn traces_of_a_user_replace_the_stand_ins() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let traces = folder.path().join("traces");
+    std::fs::create_dir(&traces).expect("made");
+    let machines =
+        ["w08", "w09", "w17", "w24", "w28", "w31", "w35", "w39", "w43", "w46", "w56", "w61", "w84", "w87", "w106"];
+    let rows = "version,time,op,size,lbn\n1,0.5,2a,4096,800\n1,0.75,28,8192,16\n1,1.5,2a,512,100\n";
+    for machine in machines {
+        std::fs::write(traces.join(format!("{machine}.csv")), rows).expect("written");
+    }
+    let given = traces.to_string_lossy().into_owned();
+    let output = reproduce(&["hajkazemi/table1", "--traces", &given], folder.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(folder.path().join("reproduction/hajkazemi-table1.md")).expect("it is written");
+    assert!(page.contains("The workloads of w08, ") && page.contains("`w106.csv`"), "{page}");
+    let share = page.lines().find(|line| line.contains("w08: share of requests that write")).expect("it is judged");
+    assert!(share.contains("| shape |") && share.contains("| 66.7 % |") && share.ends_with("| no |"), "{share}");
+}

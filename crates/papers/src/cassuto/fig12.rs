@@ -54,7 +54,8 @@ const RATIO: f64 = 140.0;
 /// Measurements of one run.
 struct Run {
     counts: Counts,
-    cliff: SimTime,
+    /// Start of the first request that waits for cleaning; `None` if none does.
+    cliff: Option<SimTime>,
     end: SimTime,
     latency: LatencyHistogram,
 }
@@ -102,23 +103,24 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
 }
 
 fn measure(drive: &str, writes: u64, replication: &Replication) -> Result<Run, Failure> {
-    let mut run =
-        Run { counts: Counts::every(1), cliff: SimTime::ZERO, end: SimTime::ZERO, latency: LatencyHistogram::new() };
+    let mut run = Run { counts: Counts::every(1), cliff: None, end: SimTime::ZERO, latency: LatencyHistogram::new() };
     let mut each = |record: &IoRecord| {
         run.counts.see(record.end);
         run.latency.record(record.end.since(record.entry).0);
         run.end = record.end;
-        if !record.time.cleaning.is_zero() && run.cliff == SimTime::ZERO {
-            run.cliff = record.start;
+        if !record.time.cleaning.is_zero() {
+            run.cliff.get_or_insert(record.start);
         }
     };
     Bench::flat_out(drive).run(&format!("rw=randwrite,bs=4k,number_ios={writes}"), replication, &mut each)?;
     Ok(run)
 }
 
+/// Returns the counts of the 4,000 s after the cliff, or from the start if there is no cliff.
 fn after(run: &Run) -> &[u32] {
-    let until = SimTime((run.cliff.0 + AFTER_SECONDS * 1_000_000_000).min(run.end.0));
-    run.counts.between(run.cliff, until)
+    let cliff = run.cliff.unwrap_or(SimTime::ZERO);
+    let until = SimTime((cliff.0 + AFTER_SECONDS * 1_000_000_000).min(run.end.0));
+    run.counts.between(cliff, until)
 }
 
 fn sustained(report: &mut Report, closest: &Run, set_associative: &Run) {
@@ -167,7 +169,8 @@ impl FirstThousandSeconds {
     }
 
     fn of_run(run: &Run) -> Option<FirstThousandSeconds> {
-        FirstThousandSeconds::of(run.counts.between(SimTime::ZERO, run.end), (run.cliff.0 / 1_000_000_000) as usize)
+        let cliff = (run.cliff?.0 / 1_000_000_000) as usize;
+        FirstThousandSeconds::of(run.counts.between(SimTime::ZERO, run.end), cliff)
     }
 
     /// Returns whether the rate drops to around 50 IOPS and is around 80 at the end of the 1,000 s.
@@ -207,7 +210,10 @@ fn sizes(replication: &Replication) -> Result<Table, Failure> {
         };
         Ok(vec![
             format!("{:.1} GB", size as f64 / 1e9),
-            format!("{:.0} s", run.cliff.0 as f64 / 1e9),
+            match run.cliff {
+                Some(cliff) => format!("{:.0} s", cliff.0 as f64 / 1e9),
+                None => format!("over {:.0} s", run.end.0 as f64 / 1e9),
+            },
             cells(|found| found.first),
             cells(|found| found.drop),
             cells(|found| found.end),
@@ -248,7 +254,7 @@ struct Rise {
 
 impl Rise {
     fn of(run: &Run) -> Rise {
-        Rise::in_means(&by_thousand(run.counts.between(run.cliff, run.end)))
+        Rise::in_means(&by_thousand(run.counts.between(run.cliff.unwrap_or(run.end), run.end)))
     }
 
     fn in_means(means: &[f64]) -> Rise {
@@ -378,7 +384,11 @@ fn throughput_chart(closest: &Run) -> String {
         Axis::linear("4 KiB writes a second", Unit::Count).ranged(0.0, 200.0),
     );
     let chart = chart.with(Series::new("closest-to-tail", Shape::Line, 0, points));
-    let chart = chart.mark_x(closest.cliff.0 as f64 / 1e9, "first cleaning").mark_y(80.0, "the paper's 80");
+    let chart = match closest.cliff {
+        Some(cliff) => chart.mark_x(cliff.0 as f64 / 1e9, "first cleaning"),
+        None => chart,
+    };
+    let chart = chart.mark_y(80.0, "the paper's 80");
     chart.thin(1500).svg(Style::Standalone)
 }
 

@@ -98,8 +98,9 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
 
 impl Heat {
     fn of(name: &'static str, replication: &Replication) -> Result<Heat, Failure> {
-        let sectors = Case::of(name, Arrivals::default()).reach_sectors().expect("stand-ins have a reach");
-        let mut source = Case::of(name, Arrivals::default()).seeded(replication).open()?;
+        let case = Case::of(name, Arrivals::default()).of_replication(replication);
+        let sectors = case.reach_sectors(replication)?.expect("stand-ins and traces of machines have a reach");
+        let mut source = case.open(replication)?;
         let bar = replication.progress.requests(name, source.expected_requests());
         let mut writes = vec![0; sectors.div_ceil(TRACK_SECTORS) as usize];
         let mut requests = 0u64;

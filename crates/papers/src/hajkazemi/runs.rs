@@ -36,6 +36,8 @@ pub(super) const WITH_CURVES: [&str; 3] = ["w46", "w28", "w56"];
 /// Results of one run: a workload on a drive.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
+    /// Whether the workload is the user's trace of the machine.
+    pub is_recorded: bool,
     /// Single figures of the run.
     pub numbers: Numbers,
     /// Latencies of writes and times of issue in the run; only for the workloads of [`WITH_CURVES`], of which these are
@@ -99,15 +101,17 @@ static KEPT: Mutex<Runs> = Mutex::new(BTreeMap::new());
 pub(super) fn all(cases: &[Case], labels: &[&str], replication: &Replication) -> Result<Runs, Failure> {
     let pairs: Vec<_> =
         cases.iter().flat_map(|case| labels.iter().map(move |label| (*case, label.to_string()))).collect();
-    let seeded = |(case, label): &(Case, String)| (case.seeded(replication), label.clone());
+    let seeded = |(case, label): &(Case, String)| (case.of_replication(replication), label.clone());
     let mut missing: Vec<_> = pairs.iter().map(seeded).filter(|pair| kept(pair).is_none()).collect();
+    missing.sort();
+    missing.dedup();
     missing.sort_by_key(|(case, _)| std::cmp::Reverse(case.requests()));
     many::of_each(&missing, None, |_, pair| {
-        let run = match from_file(pair) {
+        let run = match from_file(pair, replication) {
             Some(run) => run,
             None => one(&pair.0, &pair.1, replication)?,
         };
-        to_file(pair, &run)?;
+        to_file(pair, &run, replication)?;
         KEPT.lock().expect("no thread panics while it holds the runs").insert(pair.clone(), Arc::new(run));
         Ok(())
     })?;
@@ -122,39 +126,39 @@ fn kept(pair: &(Case, String)) -> Option<Arc<Measured>> {
     KEPT.lock().expect("no thread panics while it holds the runs").get(pair).cloned()
 }
 
-fn file((case, label): &(Case, String)) -> Option<PathBuf> {
-    let name = format!("{} {label}.json", case.key());
+fn file((case, label): &(Case, String), replication: &Replication) -> Option<PathBuf> {
+    let name = format!("{} {label}.json", case.kept_key(replication));
     std::env::var_os(KEPT_FOLDER).map(|folder| PathBuf::from(folder).join(name))
 }
 
-fn from_file(pair: &(Case, String)) -> Option<Measured> {
-    serde_json::from_str(&std::fs::read_to_string(file(pair)?).ok()?).ok()
+fn from_file(pair: &(Case, String), replication: &Replication) -> Option<Measured> {
+    serde_json::from_str(&std::fs::read_to_string(file(pair, replication)?).ok()?).ok()
 }
 
-fn to_file(pair: &(Case, String), run: &Measured) -> Result<(), Failure> {
-    let Some(file) = file(pair).filter(|file| !file.exists()) else { return Ok(()) };
+fn to_file(pair: &(Case, String), run: &Measured, replication: &Replication) -> Result<(), Failure> {
+    let Some(file) = file(pair, replication).filter(|file| !file.exists()) else { return Ok(()) };
     let text = serde_json::to_string(run).map_err(Failure::failed)?;
     Ok(imbrex::files::replace(&file, text.as_bytes())?)
 }
 
 /// Returns the drive of §3 with the layer called `label`, grown if the workload needs more space.
-fn drive(case: &Case, label: &str) -> Result<Drive, Failure> {
+fn drive(case: &Case, label: &str, replication: &Replication) -> Result<Drive, Failure> {
     let drive = fresh(&under_test::drive(label))?;
-    let Some(sectors) = case.reach_sectors() else { return Ok(drive) };
+    let Some(sectors) = case.reach_sectors(replication)? else { return Ok(drive) };
     let sectors = Sectors((sectors * 512).div_ceil(drive.disk.sector_bytes as u64));
     Ok(drive.grown_to(sectors, &[])?)
 }
 
 fn one(case: &Case, label: &str, replication: &Replication) -> Result<Measured, Failure> {
-    let drive = drive(case, label)?;
-    let mut source = case.open()?;
+    let drive = drive(case, label, replication)?;
+    let mut source = case.open(replication)?;
     let options = Options { arrival: Arrival::FixedQueue(QUEUE), schedule: Schedule::Fifo, ..Options::live(&drive) };
     let name = format!("{} {label}", case.key());
     let ran = Run::new(drive, options).shown(&name, replication.progress).of(source.as_mut())?.whole()?;
     assert!(ran.outcome.metrics.rejected.is_empty(), "{name}: it fits: {:?}", ran.outcome.metrics.rejected);
     let (result, series) = ran.summary("");
     let curves = WITH_CURVES.contains(&case.name).then(|| curves(&series));
-    Ok(Measured { numbers: numbers(&result, &series), curves })
+    Ok(Measured { is_recorded: case.is_recorded, numbers: numbers(&result, &series), curves })
 }
 
 fn numbers(result: &DriveResult, series: &DriveSeries) -> Numbers {
@@ -182,4 +186,34 @@ fn numbers(result: &DriveResult, series: &DriveSeries) -> Numbers {
 
 fn curves(series: &DriveSeries) -> Curves {
     Curves { writes: series.writes.buckets().collect(), issues: series.issues.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: a user's trace is run once, whatever the arrivals of the stand-ins, and its results say that it is a trace.
+    //! Method: a trace of two requests.
+
+    use imbrex::Progress;
+    use imbrex_trace::generators::Arrivals;
+
+    use super::super::super::Traces;
+    use super::super::under_test::CONVENTIONAL;
+    use super::*;
+
+    #[test]
+    fn a_trace_is_run_once_and_named() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let rows = "version,time,op,size,lbn\n1,0.5,2a,4096,800\n1,0.75,28,8192,16\n";
+        std::fs::write(folder.path().join("w106.csv"), rows).expect("written");
+        let traces = Traces::find(folder.path()).expect("there is one");
+        let progress = Progress::silent();
+        let replication = Replication::new(&progress, 0).with_traces(Some(&traces));
+        let cases = Arrivals::ALL.map(|arrivals| Case::of("w106", arrivals));
+        let runs = all(&cases, &[CONVENTIONAL], &replication).expect("they run");
+        assert_eq!(runs.len(), cases.len());
+        for run in runs.values() {
+            assert!(run.is_recorded && Arc::ptr_eq(run, runs.values().next().expect("there is one")));
+            assert_eq!((run.numbers.requests, run.numbers.writes), (2, 1));
+        }
+    }
 }

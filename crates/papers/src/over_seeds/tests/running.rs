@@ -35,7 +35,7 @@ fn of_seed(replication: &Replication) -> Report {
 fn each_replication_has_its_seed_and_is_kept() {
     let (folder, progress) = (folder(), Progress::silent());
     let experiment = experiment(|replication| Ok(of_seed(replication)));
-    let report = experiment.report_over_seeds(3, folder.path(), &progress).expect("it runs");
+    let report = experiment.report_over_seeds(3, None, folder.path(), &progress).expect("it runs");
     assert_eq!(report.claims[0].ours_by_seed, ["10", "11", "12"]);
     assert_eq!(report.claims[0].verdict, Verdict::DependsOnSeed);
     assert!((0..3).all(|number| kept(folder.path(), number).is_file()));
@@ -45,7 +45,7 @@ fn each_replication_has_its_seed_and_is_kept() {
 fn one_seed_keeps_nothing_and_is_the_plain_report() {
     let (folder, progress) = (folder(), Progress::silent());
     let experiment = experiment(|replication| Ok(of_seed(replication)));
-    let report = experiment.report_over_seeds(1, folder.path(), &progress).expect("it runs");
+    let report = experiment.report_over_seeds(1, None, folder.path(), &progress).expect("it runs");
     assert_eq!(report, experiment.report(&progress).expect("it runs"));
     assert!(!folder.path().join("reproduction").exists());
 }
@@ -59,7 +59,7 @@ fn an_experiment_without_a_seed_runs_once() {
         Ok(Report { method: "no choice".into(), ..Report::default() })
     });
     for _ in 0..2 {
-        let report = experiment.report_over_seeds(5, folder.path(), &progress).expect("it runs");
+        let report = experiment.report_over_seeds(5, None, folder.path(), &progress).expect("it runs");
         assert_eq!((report.seeds, report.method.as_str()), (None, "no choice"));
         let said = progress.drain_messages();
         assert_eq!(said[1..], ["test/figure has no random choices, so it runs once"]);
@@ -81,12 +81,13 @@ fn an_interrupted_call_continues_with_the_replications_that_are_missing() {
     });
     let stops = || RUNS.load(Ordering::Relaxed) > STOP_AT.load(Ordering::Relaxed);
     let progress = Progress::silent().stopping_when(stops);
-    let failure = experiment.report_over_seeds(4, folder.path(), &progress).expect_err("the third is interrupted");
+    let failure =
+        experiment.report_over_seeds(4, None, folder.path(), &progress).expect_err("the third is interrupted");
     assert_eq!(failure.kind, FailureKind::Interrupted);
     assert!(failure.message.contains("test/figure, seed 3 of 4"), "{failure}");
     assert!(kept(folder.path(), 1).is_file() && !kept(folder.path(), 2).exists());
     STOP_AT.store(u64::MAX, Ordering::Relaxed);
-    let report = experiment.report_over_seeds(4, folder.path(), &progress).expect("it goes on");
+    let report = experiment.report_over_seeds(4, None, folder.path(), &progress).expect("it goes on");
     assert_eq!(report.claims[0].ours_by_seed, ["10", "11", "12", "13"]);
     assert_eq!(RUNS.load(Ordering::Relaxed), 5, "two, one interrupted, and the two that were missing");
 }
@@ -98,7 +99,7 @@ fn a_report_made_while_stopping_is_not_kept() {
     let folder = folder();
     let progress = Progress::silent().stopping_when(|| true);
     let experiment = experiment(|replication| Ok(of_seed(replication)));
-    assert!(experiment.report_over_seeds(2, folder.path(), &progress).is_err());
+    assert!(experiment.report_over_seeds(2, None, folder.path(), &progress).is_err());
     assert!(!kept(folder.path(), 0).exists());
 }
 
@@ -110,7 +111,7 @@ fn damaged_files_and_those_of_another_program_are_replaced() {
         RUNS.fetch_add(1, Ordering::Relaxed);
         Ok(of_seed(replication))
     });
-    let run = || experiment.report_over_seeds(2, folder.path(), &progress).expect("it runs");
+    let run = || experiment.report_over_seeds(2, None, folder.path(), &progress).expect("it runs");
     let first = run();
     let path = kept(folder.path(), 1);
     let text = std::fs::read_to_string(&path).expect("it is kept");
@@ -139,7 +140,7 @@ fn damaged_files_and_those_of_another_program_are_replaced() {
     }
     let of_others = alter("\"test/figure\"", "\"test/other\"");
     std::fs::write(&path, &of_others).expect("written");
-    let refused = experiment.report_over_seeds(2, folder.path(), &progress).expect_err("it is refused");
+    let refused = experiment.report_over_seeds(2, None, folder.path(), &progress).expect_err("it is refused");
     assert!(refused.message.contains("was not written by imbrex"), "{refused:?}");
     assert_eq!(std::fs::read_to_string(&path).expect("it is there"), of_others);
 }
