@@ -52,9 +52,11 @@ impl Observer for Times {
     }
 }
 
-/// Simulates the requests of `measured` on `drive`. If never more than one was in flight, each is issued after its
-/// measured pause; otherwise at its measured time, or later if as many as ever in the measurement are in flight.
-/// Returns one result for each request, in the order of the requests.
+/// Simulates the requests of `measured` on `drive`. If never more than one was in flight, each is issued as long after
+/// the completion of the previous one as in the measurement. Otherwise each is issued at its measured time, as long as
+/// fewer are in flight than the maximum of the measurement. If a request has to wait for a completion, all later ones
+/// are delayed as much, so that they keep their distances in time. Returns one result for each request, in the order of
+/// the requests.
 ///
 /// # Errors
 ///

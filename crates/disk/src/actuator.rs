@@ -53,7 +53,8 @@ impl Actuator {
         Actuator { disk, head: Head::START, accounting, log: None, recent: Recent::default() }
     }
 
-    /// Returns an actuator like [`Actuator::new`] that also records the positions of its head in `log`.
+    /// Returns an actuator like [`Actuator::new`] that also records in `log` the position of its head at the beginning
+    /// of each transfer. Once `log` is full, it samples fewer transfers.
     pub fn with_log(disk: SharedDisk, log: HeadLog) -> Actuator {
         Actuator { log: Some(log), ..Actuator::new(disk) }
     }

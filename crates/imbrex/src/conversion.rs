@@ -123,9 +123,10 @@ pub struct Described {
     pub warnings: Vec<String>,
 }
 
-/// Reads all requests of `workload` once and returns their statistics. Calls `see` with each request and its number,
-/// counted from 1. A generator assumes a drive of 1 TB. If the trace has several devices and the user chose none, the
-/// figures are of the device with the most requests, and `devices` lists all.
+/// Reads all requests of `workload` once, up to its limit, and returns their statistics. Calls `see` with each of these
+/// requests and its number, counted from 1. A generator assumes a drive of 1 TB. If the trace has several devices, only
+/// the requests of one are read: of the device that the user chose, or else of the one with the most requests. In the
+/// second case, `devices` lists all.
 ///
 /// # Errors
 ///

@@ -77,7 +77,8 @@ pub struct DrivePlan {
 const NOT_OF_BASELINES: [&str; 3] = ["recording.", "flash.", "layer."];
 
 /// Contents of the TOML files of drive profiles, each read once, by path. A sweep reads all profiles before its first
-/// point runs, so that a file which is changed later, or is missing on another machine, changes no result.
+/// point runs, and passes them to points that run on other machines. So a file that is changed later, or is missing on
+/// another machine, changes no result.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct ProfileFiles {
     texts: BTreeMap<String, String>,

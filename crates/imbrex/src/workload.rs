@@ -48,8 +48,9 @@ pub struct Workload {
     pub sha256: String,
     /// Seed of a generator's random numbers; 0 for a trace and for requests in memory.
     pub seed: u64,
-    /// Counts of the requests that a run of the trace yields: of the chosen device, and up to the limit of requests.
-    /// `None` for a generator.
+    /// Counts of the requests that a run of the trace yields, up to the limit of requests. If the trace has several
+    /// devices, only one device counts: the one that the user chose, or else the one with the most requests. `None` for
+    /// a generator.
     pub counts: Option<WorkloadCounts>,
     /// Records left out and decisions made by the trace reader while the trace was read through; empty for a generator.
     pub facts: Facts,

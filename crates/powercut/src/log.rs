@@ -127,8 +127,9 @@ impl Disk {
         }
     }
 
-    /// Assigns `name` to `file`, which is created empty if it does not exist yet. Removes the name if `file` is `None`;
-    /// the contents of the file stay.
+    /// Makes `name` a name of `file`, which is created empty if it does not exist yet. The file that had this name
+    /// loses it; other names of `file` stay. If `file` is `None`, removes the name. The contents of files stay in any
+    /// case.
     pub fn rename(&mut self, name: &str, file: Option<FileId>) {
         match file {
             Some(file) => {

@@ -190,8 +190,8 @@ impl Client {
         Some(Duration::from_millis(self.now_ms().saturating_sub(earliest)))
     }
 
-    /// Marks the handshake of the client as finished. Clears the deadline for input, and ends the time of
-    /// [`Client::busy_for`] for input: the client may be idle from now on.
+    /// Marks the handshake of the client as finished, and clears the deadline for input. The client no longer counts as
+    /// sending in [`Client::busy_for`], and may be idle from now on.
     pub fn finished_handshake(&self) {
         self.has_finished.store(true, Ordering::SeqCst);
         self.received();

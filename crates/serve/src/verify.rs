@@ -242,8 +242,8 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Creates an empty drive with the translation layer `layer`, served without a pace: one thread reads and answers
-    /// the requests of a client.
+    /// Creates an empty drive with the translation layer `layer`. It answers requests as fast as possible, without
+    /// regard to simulated time. One thread reads the requests of a client and answers them.
     ///
     /// # Panics
     ///

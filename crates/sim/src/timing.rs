@@ -56,7 +56,8 @@ impl PlanTime {
     }
 }
 
-/// Times plans on the mechanics of a drive, and counts the blocks (sectors) that they read and write.
+/// Times plans on the mechanics of a drive, and counts the blocks (sectors) that they read and write. A plan is a list
+/// of reads and writes of the medium for requests or for background work.
 #[derive(Debug)]
 pub struct Timing {
     actuator: Actuator,
@@ -65,7 +66,8 @@ pub struct Timing {
     /// Commands and sectors read and written on platters and flash, by cause, since the start of the run or the end of
     /// the warm-up.
     pub counters: MediumCounters,
-    /// Number, durations and sectors of cleaning events, since the start of the run or the end of the warm-up.
+    /// Number, durations and sectors of cleaning events, since the end of the warm-up, or since the start of the run if
+    /// there is no warm-up or it has not ended.
     pub cleaning: CleaningMetrics,
 }
 

@@ -150,8 +150,9 @@ pub enum Rounding {
     Down,
 }
 
-/// Returns a size as text with at most four digits, in the largest unit (B, KiB, … EiB) of which it has at least one:
-/// `1 GiB`, `1.5 KiB`, `256.0 MiB`. Zeros at the end of the decimals are kept only if the size was rounded.
+/// Returns a size as text with at most four digits, rounded as `rounding` says. The unit (B, KiB, … EiB) is the largest
+/// of which the rounded size has at least one: `1 GiB`, `1.5 KiB`, `256.0 MiB`. Zeros at the end of the decimals are
+/// kept only if the size was rounded.
 pub fn said_bytes(bytes: u64, rounding: Rounding) -> String {
     in_units(bytes, rounding, |whole| 3 - whole.ilog10())
 }

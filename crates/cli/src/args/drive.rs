@@ -198,7 +198,7 @@ pub(crate) struct DumpParts {
     /// Bands, or zones with condition and write pointer, each with its destroyed sectors.
     #[arg(long)]
     pub bands: bool,
-    /// The map: runs of logical sectors with their places.
+    /// Print the map: runs of logical sectors with their places on the media.
     #[arg(long)]
     pub map: bool,
     /// The runs of the map that lie elsewhere than on a new drive: in a cache, in flash, moved.

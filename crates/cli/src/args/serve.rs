@@ -116,7 +116,8 @@ pub(crate) struct LimitArgs {
     #[arg(long, conflicts_with = "ublk", value_name = "SECONDS", default_value = "30", value_parser = clap::value_parser!(u32).range(1..))]
     pub request_time: u32,
 
-    /// A client that takes no bytes of its replies for this time is disconnected.
+    /// Longest time in which a client must take the next part of its replies, up to 256 KiB. A client that needs longer
+    /// is disconnected.
     #[arg(long, conflicts_with = "ublk", value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..))]
     pub reply_time: u32,
 

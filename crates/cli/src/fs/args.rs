@@ -448,8 +448,9 @@ pub(crate) struct SalvageArgs {
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
 
-    /// Proceed even where the metadata can be read, or the new device holds a file system, a partition table or other
-    /// data, all of which is lost. A device that is mounted or otherwise in use is never erased.
+    /// Proceed even if the metadata can still be read, or if the device for new metadata holds a file system, a
+    /// partition table or other data. The contents of that device are lost. A device that is mounted or otherwise in
+    /// use is never erased.
     #[arg(long)]
     pub force: bool,
 

@@ -31,7 +31,7 @@ pub enum IoKind {
 /// A request from the host to the drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Io {
-    /// Operation of the request.
+    /// Operation of the request: read, write, flush or trim.
     pub kind: IoKind,
     /// Offset of the first byte from the start of the drive, in bytes; a multiple of the sector size. Ignored for a
     /// flush.

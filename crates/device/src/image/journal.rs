@@ -213,9 +213,9 @@ impl Journal {
         })
     }
 
-    /// Begins a new epoch, and marks the image as not closed, both durably. To be called once after
-    /// [`Journal::replay`], before the first append. Records of which a power cut left only one copy get their second
-    /// copy again.
+    /// Begins a new epoch, and marks the image as not closed. Each opening for writing and each checkpoint begins an
+    /// epoch; records have its number. Records of which a power cut left only one copy get their second copy again. All
+    /// of this is durable on return. To be called once after [`Journal::replay`], before the first append.
     ///
     /// # Errors
     /// The medium fails.

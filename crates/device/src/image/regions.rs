@@ -47,7 +47,7 @@ impl Use {
         Use::Journal,
     ];
 
-    /// Returns the name of the purpose in listings, such as `slot-header`.
+    /// Returns the name of this purpose of bytes in an image, for listings, such as `slot-header`.
     pub fn name(self) -> &'static str {
         match self {
             Use::Header => "header",

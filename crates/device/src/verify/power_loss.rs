@@ -88,7 +88,7 @@ pub struct Tally {
     pub torn: u64,
     /// Number of power cuts during the opening of an image that an earlier power cut had left.
     pub openings_cut: u64,
-    /// Of these, openings after an opening that was cut itself.
+    /// Number of these cuts during an opening after another opening that was cut.
     pub later_openings_cut: u64,
     /// Number of power cuts after which the run continued with the recovered image. After all other cuts, the run
     /// continued as if there had been no cut.

@@ -445,7 +445,8 @@ impl Device {
         self.0.fails_on_full_disk.get()
     }
 
-    /// Returns whether both handles are of the same device.
+    /// Returns whether both handles are of the same device, that is, one is a clone of the other. Two devices that were
+    /// opened separately differ, even if the same file or drive stores both.
     pub fn is(&self, other: &Device) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }

@@ -63,8 +63,8 @@ pub trait Source {
     }
 }
 
-/// Error of the executor: no task is ready, and neither a timer nor a source will make one ready, so that no task can
-/// ever continue.
+/// Error of the executor: no task is ready, and neither a timer nor a source of events, such as a device, will make one
+/// ready. So no task can ever continue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("every task waits for something that will never happen")]
 pub struct Stalled;

@@ -238,7 +238,8 @@ impl Filling {
         self.entries.bytes.len()
     }
 
-    /// Adds the record of a directory to the unit.
+    /// Adds the record of a directory to the unit, a block of records that is stored behind the data it describes. Does
+    /// not check whether the record still fits into the block.
     pub fn add_directory(&mut self, directory: &DirectoryRecord) {
         directory.encode(&mut self.entries);
     }

@@ -75,7 +75,7 @@ impl FreeExtentsOfParts {
         behind.unwrap_or(self.parts.len().saturating_sub(1))
     }
 
-    /// Marks the blocks of `run` as used, also in a closed part.
+    /// Marks the blocks of `run` as used, also in a closed part, in which nothing is allocated.
     ///
     /// # Errors
     /// The run is empty, is not wholly in one part, or has blocks that are not free. The text is a message for the

@@ -536,8 +536,8 @@ impl Mirror {
     }
 
     /// Makes completed writes durable on all current and outdated copies. A copy that fails is marked as lost if at
-    /// least one current copy succeeds. If copies were lost, the superblocks of the others durably record that before
-    /// this returns.
+    /// least one current copy succeeds. If a current copy was lost, now or in a write before, the superblocks of the
+    /// remaining current copies durably record that before this returns.
     ///
     /// # Errors
     /// Every current copy fails to flush, or the superblocks cannot be written.

@@ -51,8 +51,9 @@ const CREATES_OF_FIVE: u64 = 4;
 /// Parameters of the ageing of a file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Age {
-    /// Maximum of the blocks of all live files together, in blocks of 4 KiB. The ageing fills the file system to this
-    /// size.
+    /// Maximum of the blocks of all live files together, in blocks of 4 KiB. The ageing fills the file system until the
+    /// next file does not fit into this size, and then keeps it filled. It does not come so far if `operations` is too
+    /// small.
     pub fill_blocks: u64,
     /// Number of operations to do: creations and deletions of files together.
     pub operations: u64,

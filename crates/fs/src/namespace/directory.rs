@@ -18,7 +18,7 @@ pub struct Entry {
 }
 
 /// Names in a directory, without `.` and `..`, ordered by cookie. The cookie of a name, its position in listings, is a
-/// keyed hash of the name, or one of the next numbers if that is in use.
+/// keyed hash of the name. If that is in use, it is the first free one of the next numbers.
 #[derive(Clone, Default, Debug)]
 pub struct Directory {
     entries: BTreeMap<u64, Entry>,

@@ -137,7 +137,8 @@ impl Node {
         self.extra.as_ref()?.target.as_deref()
     }
 
-    /// Sets the target path of a symbolic link, and returns the former target, if there was one.
+    /// Sets the target path of a symbolic link, and returns the former target, if there was one. The type of the file
+    /// is not checked.
     pub fn set_target(&mut self, target: Box<[u8]>) -> Option<Box<[u8]>> {
         self.extra().target.replace(target)
     }

@@ -36,7 +36,7 @@ pub struct Run<'a> {
     shown: Option<(&'a Progress, String)>,
 }
 
-/// Results of a run of one drive.
+/// Results of one run. A run simulates one drive.
 pub struct RunOutput {
     /// Outcome of the engine's run: measurements, result of the integrity check, and the drive at the end of the run.
     pub outcome: Outcome,

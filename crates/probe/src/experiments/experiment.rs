@@ -14,7 +14,9 @@ pub struct Experiment {
     pub source: &'static str,
     /// Whether the experiment writes to the drive, which destroys data.
     pub writes: bool,
-    /// Names of the experiments whose results this one needs; empty for none. They run first, unless they are left out.
+    /// Names of the experiments whose results this one needs; empty for none. They are chosen together with this one,
+    /// and run first unless their `run_after` names this one. If the probe leaves one of them out, for example because
+    /// it may not write, this one may run without its results.
     pub needs: &'static [&'static str],
     /// Names of the properties that the experiment may add to the verdict.
     pub properties: &'static [&'static str],

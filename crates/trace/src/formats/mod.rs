@@ -122,8 +122,8 @@ fn names() -> String {
     all().iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the format that recognises a trace with this head with the highest confidence; among equals, the first of
-/// [`all`]. Returns `None` if no format recognises the trace.
+/// Returns the format that recognises a trace with this head (its first bytes) with the highest confidence; among
+/// equals, the first of [`all`]. Returns `None` if no format recognises the trace.
 pub fn recognise(head: &Head<'_>) -> Option<&'static Format> {
     let mut best = (Confidence::No, None);
     for &format in all() {

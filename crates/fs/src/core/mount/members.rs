@@ -82,8 +82,8 @@ type Copies = Vec<(usize, Device, bool)>;
 pub(super) struct Members {
     /// Newest superblock of the given devices with metadata.
     pub superblock: Superblock,
-    /// Devices with copies of the metadata: number of the copy counted from 0, device, and whether the copy is up to
-    /// date.
+    /// The devices with copies of the metadata, of those that were given: number of the copy counted from 0, device,
+    /// and whether the copy is up to date.
     pub metadata: Copies,
     /// Errors of the devices that could not be identified, as text.
     pub unknown: Vec<String>,

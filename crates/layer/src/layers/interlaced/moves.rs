@@ -175,7 +175,8 @@ pub enum Taken {
     NotAllowed(u64),
 }
 
-/// The queue of background moves to make, and the current move with its phase.
+/// The background moves of a layer: the queue of those to make, and the one in progress, if any, with its phase. `M` is
+/// the layer's description of a move.
 #[derive(Debug)]
 pub struct Moves<M> {
     queue: VecDeque<M>,

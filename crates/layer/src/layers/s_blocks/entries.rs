@@ -19,7 +19,7 @@ pub(super) struct Entry {
     /// First LBA of the write, or [`DEAD`] if it is not known, because all sectors of the entry are dead: no LBA has
     /// its newest contents there.
     pub lba: u64,
-    /// Number of sectors of the write, live and dead ones.
+    /// Number of sectors of the write, without those already released at its start. Live and dead sectors count.
     pub sectors: u64,
 }
 
