@@ -46,7 +46,6 @@ fn trial_within(
     run(&Trial { header, prepare: &as_it_is, seed, actions, sectors_max: 24, images_per_act, bounds, is_checked: true })
 }
 
-/// Runs `test` on every subject, and prints the sum of the counts, one line per layer.
 /// Runs `test` on each subject, prints the sums of each layer, and returns the sum of all.
 fn for_each_subject(mut test: impl FnMut(&common::Subject) -> Tally) -> Tally {
     let mut all = Tally::default();
