@@ -142,7 +142,11 @@ impl TraceFile {
     fn open(&self) -> Result<Box<dyn Source>, Failure> {
         let name = self.path.display().to_string();
         let file = File::open(&self.path).map_err(|error| Failure::failed(format!("{name}: {error}")))?;
-        Ok(imbrex_trace::open(Input::file(&name, file), &TraceOptions::default())?.source)
+        let failed = |error: imbrex_trace::TraceError| {
+            Failure::from(error)
+                .or_try("`imbrex trace convert` with options for the format, to a file in format imbrex")
+        };
+        Ok(imbrex_trace::open(Input::file(&name, file), &TraceOptions::default()).map_err(failed)?.source)
     }
 
     fn read_extent(&self, machine: &str, progress: &Progress) -> Result<Extent, Failure> {
@@ -228,7 +232,7 @@ mod tests {
         for (files, message) in cases {
             let folder = folder(files);
             let failure = Traces::find(folder.path()).err().expect("it is refused");
-            assert!(failure.message.contains(message), "{failure:?}");
+            assert!(failure.message.contains(message) && failure.remedy.is_some(), "{failure:?}");
         }
     }
 
