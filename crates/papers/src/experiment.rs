@@ -38,7 +38,7 @@ impl Experiment {
     pub(crate) fn replicate(&self, replication: &Replication) -> Result<Report, Failure> {
         let mut report = (self.run)(replication)?;
         if let Some(traces) = replication.traces.filter(|_| self.takes_traces()) {
-            report.remarks.push(traces.remark());
+            traces.mark(&mut report);
         }
         sources::mark(self.name, &mut report);
         Ok(report)

@@ -37,15 +37,14 @@ mod results;
 mod served;
 mod singh;
 mod sources;
-mod traces;
 mod validation;
 
 pub use experiment::Experiment;
+pub use hajkazemi::Traces;
 pub use page::{as_json, as_text, kept, page, refuse_foreign_results, write};
 pub(crate) use replication::Replication;
 pub use report::{Claim, ClaimKind, Report, Table, Verdict};
 pub use results::Results;
-pub use traces::Traces;
 
 use imbrex::Failure;
 use imbrex_units::names::suggestion;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use imbrex::Progress;
 use imbrex_trace::generators::{Generator, WorkloadSpec};
 
-use crate::traces::Traces;
+use crate::hajkazemi::Traces;
 
 /// One replication of an experiment: its number, and the progress of its work.
 pub(crate) struct Replication<'a> {

@@ -160,5 +160,5 @@ fn traces_of_a_user_replace_the_stand_ins() {
     let page = std::fs::read_to_string(folder.path().join("reproduction/hajkazemi-table1.md")).expect("it is written");
     assert!(page.contains("The workloads of w08, ") && page.contains("`w106.csv`"), "{page}");
     let share = page.lines().find(|line| line.contains("w08: share of requests that write")).expect("it is judged");
-    assert!(share.contains("| shape |") && share.contains("| 66.7 % |") && share.ends_with("| no |"), "{share}");
+    assert!(share.contains("| predicted |") && share.contains("| 66.7 % |") && share.ends_with("| no |"), "{share}");
 }

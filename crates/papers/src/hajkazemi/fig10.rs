@@ -5,7 +5,7 @@ use imbrex_disk::{Operation, SimTime};
 use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::timed_layer::TimedLayer;
 use super::under_test::RMW;
-use super::workloads::Case;
+use super::workloads::{Case, claim_kind};
 use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex_trace::generators::Arrivals;
@@ -62,7 +62,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     for ((_, heat), (name, tracks, theirs, range)) in heats.iter().zip(SHARES) {
         let share = heat.share(tracks);
         report.claim(
-            ClaimKind::ByConstruction,
+            claim_kind(ClaimKind::Predicted, &[name], replication),
             &format!("{name}: share of writes to the {tracks} hottest tracks"),
             theirs,
             format!("{:.1} %", share * 100.0),
@@ -78,7 +78,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
         let crowded = heat.crowded(|track| [track.checked_sub(1), Some(track + 1)]);
         let on_drive = heat.crowded(|track| physical_neighbours(&drive, track));
         report.claim(
-            ClaimKind::ByConstruction,
+            claim_kind(ClaimKind::Shape, &[name], replication),
             &format!("{name}: of the {CACHED} hottest tracks, those with both neighbours over half as hot"),
             theirs,
             format!("{crowded} by address; {on_drive} as the drive lays tracks"),

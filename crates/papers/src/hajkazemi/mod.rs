@@ -16,11 +16,12 @@ mod sentences;
 mod table;
 mod table1;
 mod timed_layer;
+mod traces;
 mod under_test;
-pub(crate) mod workloads;
+mod workloads;
 
 use super::Experiment;
-pub(crate) use workloads::MACHINES;
+pub use traces::Traces;
 
 /// Names of the experiments that run the workloads of the machines.
 pub(crate) const WITH_MACHINES: [&str; 5] = [

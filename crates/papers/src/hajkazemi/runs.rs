@@ -36,8 +36,6 @@ pub(super) const WITH_CURVES: [&str; 3] = ["w46", "w28", "w56"];
 /// Results of one run: a workload on a drive.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
-    /// Whether the workload is the user's trace of the machine.
-    pub is_recorded: bool,
     /// Single figures of the run.
     pub numbers: Numbers,
     /// Latencies of writes and times of issue in the run; only for the workloads of [`WITH_CURVES`], of which these are
@@ -158,7 +156,7 @@ fn one(case: &Case, label: &str, replication: &Replication) -> Result<Measured, 
     assert!(ran.outcome.metrics.rejected.is_empty(), "{name}: it fits: {:?}", ran.outcome.metrics.rejected);
     let (result, series) = ran.summary("");
     let curves = WITH_CURVES.contains(&case.name).then(|| curves(&series));
-    Ok(Measured { is_recorded: case.is_recorded, numbers: numbers(&result, &series), curves })
+    Ok(Measured { numbers: numbers(&result, &series), curves })
 }
 
 fn numbers(result: &DriveResult, series: &DriveSeries) -> Numbers {
@@ -190,8 +188,8 @@ fn curves(series: &DriveSeries) -> Curves {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: a user's trace is run once, whatever the arrivals of the stand-ins, and its results say that it is a trace.
-    //! Method: a trace of two requests.
+    //! Goal: a user's trace is run once, whatever the arrivals of the stand-ins, on a drive that has all its addresses.
+    //! Method: a trace of two requests, one of them at 2 TB of a drive of 1 TB.
 
     use imbrex::Progress;
     use imbrex_trace::generators::Arrivals;
@@ -201,9 +199,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_is_run_once_and_named() {
+    fn a_trace_is_run_once_on_a_drive_that_is_large_enough() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let rows = "version,time,op,size,lbn\n1,0.5,2a,4096,800\n1,0.75,28,8192,16\n";
+        let rows = "version,time,op,size,lbn\n1,0.5,2a,4096,800\n1,0.75,28,8192,4000000000\n";
         std::fs::write(folder.path().join("w106.csv"), rows).expect("written");
         let traces = Traces::find(folder.path()).expect("there is one");
         let progress = Progress::silent();
@@ -212,7 +210,7 @@ mod tests {
         let runs = all(&cases, &[CONVENTIONAL], &replication).expect("they run");
         assert_eq!(runs.len(), cases.len());
         for run in runs.values() {
-            assert!(run.is_recorded && Arc::ptr_eq(run, runs.values().next().expect("there is one")));
+            assert!(Arc::ptr_eq(run, runs.values().next().expect("there is one")));
             assert_eq!((run.numbers.requests, run.numbers.writes), (2, 1));
         }
     }

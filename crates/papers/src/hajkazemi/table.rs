@@ -8,7 +8,7 @@
 use imbrex_trace::generators::Arrivals;
 
 use super::super::report::{ClaimKind, Report, Verdict};
-use super::runs::{Measured, Numbers, Runs};
+use super::runs::{Numbers, Runs};
 use super::under_test::CONVENTIONAL;
 use super::workloads::{Case, MACHINES};
 
@@ -84,17 +84,8 @@ impl<'a> View<'a> {
 
     /// Returns the numbers of a machine on the layer called `label`.
     pub(super) fn of(&self, name: &str, label: &str) -> &'a Numbers {
-        &self.measured(name, label).numbers
-    }
-
-    fn measured(&self, name: &str, label: &str) -> &'a Measured {
         let name = MACHINES.iter().find(|known| **known == name).expect("only machines are asked for");
-        &self.runs[&(Case::of(name, self.arrivals), label.to_string())]
-    }
-
-    /// Returns the name of a machine in a table, which says whether its workload is the user's trace.
-    pub(super) fn row(&self, name: &str, label: &str) -> String {
-        if self.measured(name, label).is_recorded { format!("{name} (trace)") } else { name.into() }
+        &self.runs[&(Case::of(name, self.arrivals), label.to_string())].numbers
     }
 
     /// Returns the measure on the layer `label` divided by that on the layer `base`.
@@ -119,7 +110,7 @@ impl<'a> View<'a> {
         let mut text = format!("{title}:\n\n| | {heads} |\n|---|{}\n", "---|".repeat(labels.len()));
         for name in MACHINES {
             let cells: Vec<_> = labels.iter().map(|label| figure(measure(self.of(name, label)))).collect();
-            text += &format!("| {} | {} |\n", self.row(name, labels[0]), cells.join(" | "));
+            text += &format!("| {name} | {} |\n", cells.join(" | "));
         }
         text.trim_end().to_string()
     }

@@ -9,7 +9,7 @@ use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::runs;
 use super::table::{View, figure};
 use super::under_test::{CONVENTIONAL, RMW};
-use super::workloads::{Case, MACHINES, machines};
+use super::workloads::{Case, MACHINES, claim_kind, machines};
 use imbrex::error::Failure;
 
 /// Registry entry of this experiment.
@@ -41,7 +41,7 @@ fn sizes(report: &mut Report, replication: &Replication) -> Result<(), Failure> 
     let (least, most) =
         requests.iter().fold((f64::MAX, 0f64), |(least, most), &each| (least.min(each), most.max(each)));
     report.claim(
-        kind(&MACHINES, replication),
+        claim_kind(ClaimKind::Predicted, &MACHINES, replication),
         "requests of the smallest and the largest workload",
         "about 3 to 44 million",
         format!("{least:.1} to {most:.1} million"),
@@ -51,7 +51,7 @@ fn sizes(report: &mut Report, replication: &Replication) -> Result<(), Failure> 
         let numbers = view.of(name, CONVENTIONAL);
         let percent = numbers.writes as f64 / numbers.requests as f64 * 100.0;
         report.claim(
-            kind(&[name], replication),
+            claim_kind(ClaimKind::Predicted, &[name], replication),
             &format!("{name}: share of requests that write"),
             &format!("{theirs} %"),
             format!("{percent:.1} %"),
@@ -66,12 +66,6 @@ fn sizes(report: &mut Report, replication: &Replication) -> Result<(), Failure> 
         None,
     );
     Ok(())
-}
-
-/// Returns the kind of a claim on the workloads of machines: stand-ins were made to such figures, and traces were not.
-fn kind(machines: &[&'static str], replication: &Replication) -> ClaimKind {
-    let is_recorded = |name: &&'static str| Case::of(name, Arrivals::default()).of_replication(replication).is_recorded;
-    if machines.iter().all(is_recorded) { ClaimKind::Shape } else { ClaimKind::ByConstruction }
 }
 
 /// Adds the claims for the gaps between requests of the two machines that the text on fig. 6 describes, with arrivals
@@ -91,7 +85,7 @@ fn gaps(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
         (format!("{median_us:.0} µs"), is_in_the_range_of_100_us(median_us))
     })?;
     report.claim(
-        kind(&["w84"], replication),
+        claim_kind(ClaimKind::Predicted, &["w84"], replication),
         "w84: half of the gaps are shorter than",
         "in the 100 µs range",
         ours,
@@ -101,7 +95,13 @@ fn gaps(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
         let share = gaps.partition_point(|&gap_ns| gap_ns < 500_000) as f64 / gaps.len() as f64;
         (format!("{:.0} %", share * 100.0), is_four_fifths(share))
     })?;
-    report.claim(kind(&["w35"], replication), "w35: writes that come within 500 µs", "80 %", ours, Some(holds));
+    report.claim(
+        claim_kind(ClaimKind::Predicted, &["w35"], replication),
+        "w35: writes that come within 500 µs",
+        "80 %",
+        ours,
+        Some(holds),
+    );
     Ok(())
 }
 

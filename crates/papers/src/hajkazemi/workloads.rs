@@ -8,15 +8,16 @@ use imbrex_disk::SimTime;
 use imbrex_trace::generators::{self, Arrivals, Choices};
 use imbrex_trace::{Facts, Input, Request, Source, TraceError, TraceOptions};
 
+use super::super::report::ClaimKind;
 use super::super::{Replication, Traces};
 use imbrex::error::Failure;
 
 /// Machines of Hajkazemi 2019 table 1, in the table's order.
-pub(crate) const MACHINES: [&str; 15] =
+pub(super) const MACHINES: [&str; 15] =
     ["w08", "w09", "w17", "w24", "w28", "w31", "w35", "w39", "w43", "w46", "w56", "w61", "w84", "w87", "w106"];
 
 /// Files of real traces: a machine of the paper's collection that the paper does not name, and two servers.
-pub(crate) const REAL: [&str; 3] =
+pub(super) const REAL: [&str; 3] =
     ["cloudPhysicsIO.vscsi", "blkreplay-linux-mysql.load.gz", "blkreplay-windows-mssql.load.gz"];
 const SAMPLE_FOLDER: &str = "../shared/traces";
 
@@ -25,7 +26,7 @@ const SEED: u64 = 1;
 
 /// A workload: the synthetic stand-in for the trace of a machine of the paper, or a real trace.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Case {
+pub(super) struct Case {
     /// Name of the machine in the paper, such as `w46`, or the file name of a real trace.
     pub name: &'static str,
     /// Options of the synthetic stand-in, such as its source of arrival times; ignored for a real trace.
@@ -41,7 +42,7 @@ pub(crate) struct Case {
 
 impl Case {
     /// Returns the stand-in of a machine, or a real trace, with arrivals from `arrivals`.
-    pub(crate) fn of(name: &'static str, arrivals: Arrivals) -> Case {
+    pub(super) fn of(name: &'static str, arrivals: Arrivals) -> Case {
         Case {
             name,
             choices: Choices { arrivals, ..Choices::default() },
@@ -54,7 +55,7 @@ impl Case {
     /// Returns the workload that the replication runs: the user's trace of the machine if there is one, else the
     /// stand-in with the seed of the replication. A trace has neither a seed nor other arrivals. Variants of a stand-in,
     /// such as other days, stay stand-ins.
-    pub(crate) fn of_replication(self, replication: &Replication) -> Case {
+    pub(super) fn of_replication(self, replication: &Replication) -> Case {
         if self.is_real() {
             return self;
         }
@@ -66,7 +67,7 @@ impl Case {
     }
 
     /// Returns the name of the workload in results.
-    pub(crate) fn key(&self) -> String {
+    pub(super) fn key(&self) -> String {
         let mut key = self.name.to_string();
         if self.is_recorded {
             key += " trace";
@@ -97,7 +98,7 @@ impl Case {
 
     /// Returns the end of the highest sector that the workload touches, in sectors of 512 bytes, if it is known. The
     /// first call for a trace of the user reads the whole trace.
-    pub(crate) fn reach_sectors(&self, replication: &Replication) -> Result<Option<u64>, Failure> {
+    pub(super) fn reach_sectors(&self, replication: &Replication) -> Result<Option<u64>, Failure> {
         let reach = match self.trace_of(replication) {
             Some(traces) => Some(traces.extent(self.name, replication.progress)?.end_sectors),
             None => generators::named(&stand_in(self.name)).and_then(|entry| entry.reach_sectors),
@@ -111,7 +112,7 @@ impl Case {
     }
 
     /// Returns the name of the file of kept results of this workload: two workloads with one name are the same.
-    pub(crate) fn kept_key(&self, replication: &Replication) -> String {
+    pub(super) fn kept_key(&self, replication: &Replication) -> String {
         match self.trace_of(replication) {
             Some(traces) => format!("{} {}", self.key(), traces.identity_of(self.name)),
             None => self.key(),
@@ -119,13 +120,13 @@ impl Case {
     }
 
     /// Returns about how many requests the workload has, so that the longest runs can start first; 0 for a real trace.
-    pub(crate) fn requests(&self) -> u64 {
+    pub(super) fn requests(&self) -> u64 {
         let source = generators::stand_in(&stand_in(self.name), self.choices, self.seed);
         source.and_then(|source| source.expected_requests()).unwrap_or(0)
     }
 
     /// Opens the workload and returns a source of all its requests.
-    pub(crate) fn open(&self, replication: &Replication) -> Result<Box<dyn Source>, Failure> {
+    pub(super) fn open(&self, replication: &Replication) -> Result<Box<dyn Source>, Failure> {
         let source = self.unshifted(replication)?;
         if self.shift_sectors == 0 {
             return Ok(source);
@@ -144,6 +145,13 @@ impl Case {
         let file = File::open(&path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
         Ok(imbrex_trace::open(Input::file(self.name, file), &TraceOptions::default())?.source)
     }
+}
+
+/// Returns the kind of a claim on the workloads of machines. Stand-ins were made to the paper's figures, so such a claim
+/// holds by construction. It is of the kind `of_traces` if all the machines run the user's traces.
+pub(super) fn claim_kind(of_traces: ClaimKind, machines: &[&'static str], replication: &Replication) -> ClaimKind {
+    let is_recorded = |name: &&'static str| Case::of(name, Arrivals::default()).of_replication(replication).is_recorded;
+    if machines.iter().all(is_recorded) { of_traces } else { ClaimKind::ByConstruction }
 }
 
 /// A source with a number of sectors added to every LBA.
@@ -175,12 +183,12 @@ impl Source for Shifted {
 }
 
 /// Returns the stand-ins of all machines, with arrivals from `arrivals`.
-pub(crate) fn machines(arrivals: Arrivals) -> Vec<Case> {
+pub(super) fn machines(arrivals: Arrivals) -> Vec<Case> {
     MACHINES.iter().map(|name| Case::of(name, arrivals)).collect()
 }
 
 /// Returns the real traces whose files exist.
-pub(crate) fn real() -> Vec<Case> {
+pub(super) fn real() -> Vec<Case> {
     let there = REAL.into_iter().filter(|name| real_path(name).exists());
     there.map(|name| Case::of(name, Arrivals::default())).collect()
 }

@@ -8,7 +8,7 @@
 //! 1. The report of a replication is kept as soon as the replication ends, and an interrupted replication is not kept.
 //!    So a later call makes only the replications that are missing.
 //! 2. A kept report is used only by the program that made it, with the same traces. The program is named by the hash of
-//!    its file, a trace by its name and length.
+//!    its file, a trace by its name, length and time of the last change.
 //! 3. An experiment that asked for no seed runs once, and its report is that of `imbrex reproduce` without `--seeds`.
 
 mod kept;
@@ -24,8 +24,7 @@ use imbrex::{Failure, Progress, program};
 
 use super::page::{refuse_foreign_results, results_mark};
 use super::replication::Replication;
-use super::traces::Traces;
-use super::{Experiment, Report};
+use super::{Experiment, Report, Traces};
 use kept::{Found, Kept, Place};
 
 /// Largest number of seeds.

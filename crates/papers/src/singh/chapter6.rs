@@ -327,8 +327,8 @@ fn total(outcomes: &[Outcome]) -> String {
     };
     format!(
         "Caveat SMRfs has no cleaner: it writes into the gaps that deleted files left. It needs room, because a gap \
-         must also hold the blocks that a write destroys. The whole time of the ageing on Caveat SMRfs over that on Strict-Append SMRfs, by fill, is with a write \
-         cache {}; without one {}.",
+         must also hold the blocks that a write destroys. The whole time of the ageing on Caveat SMRfs over that on \
+         Strict-Append SMRfs, by fill, is with a write cache {}; without one {}.",
         ratios(WRITE_CACHE_BYTES),
         ratios(0)
     )

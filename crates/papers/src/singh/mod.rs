@@ -1,5 +1,5 @@
-//! Singh 2014, "Comparing Performance of Different Cleaning Algorithms for SMR disks": the damage that a write does (§3.2), and the tests of
-//! chapter 5 on the file systems of `imbrex-fs`.
+//! Singh 2014, "Comparing Performance of Different Cleaning Algorithms for SMR disks": the damage that a write does
+//! (§3.2), and the tests of chapter 5 on the file systems of `imbrex-fs`.
 
 mod chapter6;
 mod paper;

@@ -10,12 +10,14 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
 
 use imbrex::{Failure, Progress, human};
 use imbrex_disk::{Operation, SimTime};
 use imbrex_trace::{Input, Source, TraceOptions};
 
-use crate::hajkazemi::MACHINES;
+use super::super::report::Report;
+use super::workloads::MACHINES;
 
 /// The user's traces, by the name of the machine.
 pub struct Traces {
@@ -26,6 +28,8 @@ pub struct Traces {
 struct TraceFile {
     path: PathBuf,
     bytes: u64,
+    /// Time of the last change, in ns since 1970.
+    changed_ns: u128,
     extent: Mutex<Option<Extent>>,
 }
 
@@ -55,6 +59,9 @@ impl Traces {
         }
         paths.sort();
         for path in paths {
+            if !path.is_file() {
+                continue;
+            }
             let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
             let machine = name.split_once('.').map(|(stem, _)| stem);
             let Some(machine) = MACHINES.iter().find(|known| Some(**known) == machine) else { continue };
@@ -63,8 +70,10 @@ impl Traces {
                 return Err(Failure::usage(format!("--traces: {other} and {path} are both of {machine}"))
                     .or_try("keep one of them in the folder"));
             }
-            let bytes = path.metadata().map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?.len();
-            let file = TraceFile { path, bytes, extent: Mutex::new(None) };
+            let found = path.metadata().map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+            let changed = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            let (bytes, changed_ns) = (found.len(), changed.unwrap_or_default().as_nanos());
+            let file = TraceFile { path, bytes, changed_ns, extent: Mutex::new(None) };
             file.open()?;
             files.insert(machine, file);
         }
@@ -81,20 +90,21 @@ impl Traces {
         self.files.contains_key(machine)
     }
 
-    /// Returns the names and lengths of all files, by which kept results of these traces are known.
+    /// Returns the names, lengths and times of all files, by which kept results of these traces are known.
     pub(crate) fn identity(&self) -> String {
         let files = self.files.keys().map(|machine| self.identity_of(machine));
         files.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the name and the length of the file of a machine.
+    /// Returns the name, the length and the time of the last change of the file of a machine.
     ///
     /// # Panics
     ///
     /// There is no trace of the machine.
     pub(crate) fn identity_of(&self, machine: &str) -> String {
         let file = &self.files[machine];
-        format!("{} of {} bytes", file.path.file_name().unwrap_or_default().display(), file.bytes)
+        let name = file.path.file_name().unwrap_or_default().display();
+        format!("{name} of {} bytes, changed {}", file.bytes, file.changed_ns)
     }
 
     /// Opens the trace of a machine.
@@ -122,13 +132,27 @@ impl Traces {
         Ok(extent)
     }
 
-    /// Returns a remark about the machines that these traces replace.
-    pub(crate) fn remark(&self) -> String {
+    /// Names these traces in the report of an experiment: in a remark, and in the first column of tables of machines.
+    pub(crate) fn mark(&self, report: &mut Report) {
+        for machine in self.files.keys() {
+            let marked = format!("{machine} (trace)");
+            let rows = report.tables.iter_mut().flat_map(|table| &mut table.rows);
+            rows.filter_map(|row| row.first_mut())
+                .filter(|cell| cell == machine)
+                .for_each(|cell| cell.clone_from(&marked));
+            for remark in &mut report.remarks {
+                *remark = remark.replace(&format!("\n| {machine} |"), &format!("\n| {marked} |"));
+            }
+        }
+        report.remarks.push(self.remark());
+    }
+
+    fn remark(&self) -> String {
         let files =
             self.files.values().map(|file| format!("`{}`", file.path.file_name().unwrap_or_default().display()));
         let (machines, files): (Vec<_>, Vec<_>) = (self.files.keys().copied().collect(), files.collect());
         format!(
-            "The workloads of {} are the traces {} in `{}`; their rows say *trace*. The others are stand-ins. A trace \
+            "The workloads of {} are the traces {} in `{}`. Rows of one of these machines say *(trace)*. The other machines are stand-ins. A trace \
              has its own times, so its results are equal with arrivals from each source. Variants of a workload, \
              such as other days, are always of the stand-in. Arrivals and seeds of stand-ins do not change a trace.",
             machines.join(", "),
@@ -185,9 +209,9 @@ mod tests {
 
     use imbrex_trace::generators::{Arrivals, Choices};
 
+    use super::super::super::{Replication, Table};
+    use super::super::workloads::Case;
     use super::*;
-    use crate::hajkazemi::workloads::Case;
-    use crate::replication::Replication;
 
     /// Three requests in the published set's table: the operations are SCSI's WRITE (10) and READ (10).
     const ROWS: &str = "version,time,op,size,lbn\n1,0.5,2a,4096,800\n1,0.75,28,8192,16\n1,1.5,2a,512,100\n";
@@ -210,7 +234,8 @@ mod tests {
         let of = |name: &'static str, arrivals: Arrivals| Case::of(name, arrivals).of_replication(&replication);
         let case = of("w106", Arrivals::ALL[1]);
         assert_eq!(case, of("w106", Arrivals::ALL[2]), "a trace has its own arrivals");
-        assert_eq!(case.kept_key(&replication), format!("w106 trace w106.csv of {} bytes", ROWS.len()));
+        let kept = case.kept_key(&replication);
+        assert!(kept.starts_with(&format!("w106 trace w106.csv of {} bytes, changed ", ROWS.len())), "{kept}");
         assert_eq!(traces.extent("w106", &progress).expect("it is read"), Extent { requests: 3, end_sectors: 808 });
         assert_eq!(case.reach_sectors(&replication).expect("it is read"), Some(808));
         let mut source = case.open(&replication).expect("it opens");
@@ -234,6 +259,30 @@ mod tests {
             let failure = Traces::find(folder.path()).err().expect("it is refused");
             assert!(failure.message.contains(message) && failure.remedy.is_some(), "{failure:?}");
         }
+    }
+
+    #[test]
+    fn tables_and_a_remark_name_the_traces() {
+        let folder = folder(&[("w106.csv", ROWS)]);
+        let traces = Traces::find(folder.path()).expect("there is one");
+        let rows = [["w106", "1"], ["w46", "2"], ["w106, altered", "3"]].map(|row| row.map(String::from).to_vec());
+        let remarks = vec!["Means:\n\n| | a |\n|---|---|\n| w10 | 1 |\n| w106 | 2 |".to_string()];
+        let tables = vec![Table { rows: rows.to_vec(), ..Table::default() }];
+        let mut report = Report { tables, remarks, ..Report::default() };
+        traces.mark(&mut report);
+        let first: Vec<&str> = report.tables[0].rows.iter().map(|row| row[0].as_str()).collect();
+        assert_eq!(first, ["w106 (trace)", "w46", "w106, altered"]);
+        assert!(report.remarks[0].ends_with("| w10 | 1 |\n| w106 (trace) | 2 |"), "{}", report.remarks[0]);
+        assert!(report.remarks[1].contains("`w106.csv`"), "{}", report.remarks[1]);
+    }
+
+    #[test]
+    fn a_trace_of_several_devices_is_refused() {
+        let rows = "10,web,1,Read,512,512,7\n11,hm,1,Write,1024,4096,7\n";
+        let folder = folder(&[("w106.csv", rows)]);
+        let traces = Traces::find(folder.path()).expect("the format is known");
+        let failure = traces.extent("w106", &Progress::silent()).expect_err("there are two devices");
+        assert!(failure.message.contains("has requests of several devices"), "{failure:?}");
     }
 
     #[test]
