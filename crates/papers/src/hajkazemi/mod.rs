@@ -1,6 +1,6 @@
 //! Hajkazemi et al. 2019, "Track-Based Translation Layers for Interlaced Magnetic Recording": the costs of §2, and
 //! figures 2 to 13 on the paper's fifteen machines: stand-ins for their traces, or the traces that a user has
-//! ([`Traces`](crate::Traces)).
+//! ([`Traces`]).
 //!
 //! All runs are on the profile `imr-1t`: 6000 rpm, tracks of 2 MiB, seeks of 2 to 20 ms, a queue of 64 served in order of
 //! arrival, and a write cache (§3).

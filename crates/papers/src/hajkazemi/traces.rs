@@ -132,7 +132,8 @@ impl Traces {
         Ok(extent)
     }
 
-    /// Names these traces in the report of an experiment: in a remark, and in the first column of tables of machines.
+    /// Adds the names of these traces to the report of an experiment: in a remark, and in the first column of tables of
+    /// machines.
     pub(crate) fn mark(&self, report: &mut Report) {
         for machine in self.files.keys() {
             let marked = format!("{machine} (trace)");
