@@ -132,6 +132,12 @@ pub(crate) const SOURCES: &[Source] = &[
         ],
     },
     Source {
+        parameter: "seagate-st5000as0011: conventional_from",
+        value: "0.47",
+        figure: "Aghayev 2015 §4.9, fig. 19c: serpentine at the middle diameter",
+        claims: &[("aghayev/fig18-19", "strokes at the middle diameter")],
+    },
+    Source {
         parameter: "seagate-st5000as0011: stroke_tracks_od",
         value: "11_500",
         figure: "Aghayev 2015 §4.9: zones of 18 to 20 GiB, falling to 4 GiB",

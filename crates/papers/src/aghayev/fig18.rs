@@ -5,8 +5,8 @@ use imbrex_disk::{Command, Lba, Sectors, SimDuration};
 use imbrex_sim::Drive;
 
 use super::super::{ClaimKind, Experiment, Replication, Report};
-use super::observed::{Observed, Script, capacity_sectors, is_near, mean, radial_tracks};
-use super::under_test::{MIB_SECTORS, SEAGATE};
+use super::observed::{Dice, Observed, Script, capacity_sectors, is_near, mean, radial_tracks};
+use super::under_test::{BLOCK_SECTORS, CONVENTIONAL, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
@@ -25,6 +25,15 @@ const DETAIL_STEP_MIB: u64 = 512;
 const DETAIL_MIB: u64 = 16 * 20 * 1024;
 /// Size of a sampled read, in MiB: look-ahead turns sequential reads of 1 MiB into reads of this size.
 const READ_MIB: u64 = 16;
+
+/// Number and size of the adjacent bands of Emulated-SMR-3 that are overwritten, and number of blocks overwritten.
+const BANDS: u64 = 100;
+const BAND_MIB: u64 = 20;
+const OVERWRITES: usize = 1000;
+/// Number of rounds, with a pause after each, over which the overwrites are spread.
+const ROUNDS: usize = 40;
+/// Pause in which all of these bands are cleaned.
+const CLEANING_PAUSE: SimDuration = SimDuration(600_000_000_000);
 
 /// Throughput and position of the head at one address.
 #[derive(Clone, Copy)]
@@ -49,15 +58,21 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
         ),
         ..Report::default()
     };
-    let whole = sample(&drive, 0, end_mib, end_mib / SAMPLES, replication)?;
-    let outer = sample(&drive, 0, DETAIL_MIB, DETAIL_STEP_MIB, replication)?;
-    let inner = sample(&drive, end_mib - DETAIL_MIB / 4, end_mib, DETAIL_STEP_MIB / 4, replication)?;
+    let part = |from_mib: u64, to_mib: u64, step_mib: u64| {
+        let places: Vec<u64> = (from_mib..to_mib).step_by(step_mib as usize).collect();
+        sample(SEAGATE, Script::default(), SimDuration::ZERO, &places, replication)
+    };
+    let whole = part(0, end_mib, end_mib / SAMPLES)?;
+    let outer = part(0, DETAIL_MIB, DETAIL_STEP_MIB)?;
+    let inner = part(end_mib - DETAIL_MIB / 4, end_mib, DETAIL_STEP_MIB / 4)?;
     let middle_mib = middle(&drive, end_mib);
-    let middle =
-        sample(&drive, middle_mib - DETAIL_MIB / 4, middle_mib + DETAIL_MIB / 4, DETAIL_STEP_MIB / 2, replication)?;
+    let middle = part(middle_mib - DETAIL_MIB / 4, middle_mib + DETAIL_MIB / 4, DETAIL_STEP_MIB / 2)?;
     throughput_claims(&mut report, &whole, &outer);
     zone_claims(&mut report, &drive, end_mib);
     head_claims(&mut report, &outer, &inner);
+    middle_claim(&mut report, &middle);
+    conventional_claim(&mut report, replication)?;
+    erase_claim(&mut report, replication)?;
     report.figures.push(("aghayev-fig18.svg".into(), throughput_chart("aghayev-fig18", "the whole drive", &whole)));
     report
         .figures
@@ -77,29 +92,30 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     Ok(report)
 }
 
+/// Runs `script` on a new drive, pauses, and then reads a sample at each of `places`, in MiB.
 fn sample(
-    drive: &Drive,
-    from_mib: u64,
-    to_mib: u64,
-    step_mib: u64,
+    drive: &str,
+    mut script: Script,
+    pause: SimDuration,
+    places: &[u64],
     replication: &Replication,
 ) -> Result<Vec<Sample>, Failure> {
-    let places: Vec<u64> = (from_mib..to_mib).step_by(step_mib as usize).collect();
-    let mut script = Script::default();
-    for mib in &places {
+    script.pause(pause);
+    for mib in places {
         // The read before moves the head to the place, so that the measured time is that of the sequential transfer.
         script.push(Command::read(mib * MIB_SECTORS, 8));
         script.push(Command::read(mib * MIB_SECTORS + 8, (READ_MIB * MIB_SECTORS) as u32));
     }
-    let trial = Observed::run(SEAGATE, 1, script, replication)?;
+    let trial = Observed::run(drive, 1, script, replication)?;
+    let geometry = &fresh(drive)?.disk.geometry;
     let mut samples = Vec::with_capacity(places.len());
-    for (mib, pair) in places.into_iter().zip(trial.served.chunks(2)) {
+    for (&mib, pair) in places.iter().zip(trial.reads().chunks(2)) {
         let stream = &pair[1].io;
         let moving = stream.time.whole - stream.time.rotation.min(SimDuration(10_000_000));
         let step = pair[1].step.expect("a read touches the medium");
-        let place = drive.disk.geometry.locate(step.pba);
+        let place = geometry.locate(step.pba);
         let bytes_per_second = (READ_MIB << 20) as f64 / moving.as_secs_f64();
-        let zone = drive.disk.geometry.zone_of(place.radial_track).radial_start;
+        let zone = geometry.zone_of(place.radial_track).radial_start;
         samples.push(Sample { mib, bytes_per_second, track: place.radial_track, surface: place.surface, zone });
     }
     Ok(samples)
@@ -155,6 +171,17 @@ fn throughput_claims(report: &mut Report, whole: &[Sample], outer: &[Sample]) {
         format!("surfaces {surfaces:?}"),
         Some(mirrored && surfaces.contains(&0) && surfaces.contains(&7)),
     );
+    let axis = strokes.windows(2).position(|pair| pair[0][0].surface == pair[1][0].surface);
+    let pairs = mirror_images(&strokes, axis.map_or(0, |axis| axis + 1));
+    let slower = pairs.iter().filter(|(left, right)| right < left).count();
+    let fall = mean(pairs.iter().map(|(left, right)| 100.0 * (left - right) / left));
+    report.claim(
+        ClaimKind::Shape,
+        "plateaus right of the first axis of symmetry, beside their mirror images on the left",
+        "a slight decrease in throughput, due to smaller radii",
+        format!("{slower} of {} slower, by {fall:.1} % on average", pairs.len()),
+        Some(!pairs.is_empty() && slower == pairs.len()),
+    );
     let whole_strokes: Vec<_> = strokes.iter().skip(1).take(6).collect();
     let seconds = mean(whole_strokes.iter().map(|stroke| {
         let each = stroke.iter().map(|sample| (DETAIL_STEP_MIB << 20) as f64 / sample.bytes_per_second);
@@ -167,6 +194,14 @@ fn throughput_claims(report: &mut Report, whole: &[Sample], outer: &[Sample]) {
         format!("{seconds:.0} s"),
         Some(is_near(seconds, (2264.0 - 1457.0) / 7.0, 0.05)),
     );
+}
+
+/// Returns the mean rates of each plateau left of the axis and of its mirror image on the right. `axis` is the index of
+/// the first plateau right of the axis.
+fn mirror_images(strokes: &[&[Sample]], axis: usize) -> Vec<(f64, f64)> {
+    let rate = |stroke: &&[Sample]| mean(stroke.iter().map(|sample| sample.bytes_per_second));
+    let (left, right) = strokes.split_at(axis);
+    left.iter().rev().zip(right).map(|(left, right)| (rate(left), rate(right))).collect()
 }
 
 /// Returns the samples grouped by plateau: consecutive samples on one surface of one zone.
@@ -207,13 +242,92 @@ fn zone_sizes(drive: &Drive, from_mib: u64, to_mib: u64) -> Vec<f64> {
     edges.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1024.0).collect()
 }
 
+/// Returns the share of the steps from sample to sample on one surface in which the head moves inwards.
+fn share_inwards(samples: &[Sample]) -> f64 {
+    let steps: Vec<_> = samples.windows(2).filter(|pair| pair[0].surface == pair[1].surface).collect();
+    let inwards = steps.iter().filter(|pair| pair[1].track > pair[0].track).count();
+    inwards as f64 / steps.len().max(1) as f64
+}
+
+/// Adds the claim for the strokes in the middle of the drive.
+fn middle_claim(report: &mut Report, middle: &[Sample]) {
+    let strokes = strokes(middle);
+    // The strokes at the ends are cut by the range of the samples.
+    let whole = &strokes[1..strokes.len() - 1];
+    let shares: Vec<f64> = whole.iter().map(|stroke| share_inwards(stroke)).collect();
+    let is_one_way = shares.iter().all(|share| !(0.1..=0.9).contains(share));
+    let turns = shares.windows(2).filter(|pair| (pair[0] > 0.5) != (pair[1] > 0.5)).count();
+    report.claim(
+        ClaimKind::Shape,
+        "strokes at the middle diameter",
+        "serpentine: inwards and outwards in turn",
+        format!("{turns} turns between {} strokes", whole.len()),
+        Some(is_one_way && whole.len() > 2 && turns == whole.len() - 1),
+    );
+}
+
+/// Adds the claim for a conventional drive, whose head does not jump back from zone to zone.
+fn conventional_claim(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
+    let end_mib = capacity_sectors(&fresh(CONVENTIONAL)?) / MIB_SECTORS - READ_MIB;
+    let places: Vec<u64> = (0..end_mib).step_by((end_mib / SAMPLES) as usize).collect();
+    let samples = sample(CONVENTIONAL, Script::default(), SimDuration::ZERO, &places, replication)?;
+    let back = samples.windows(2).filter(|pair| pair[1].track < pair[0].track).count();
+    report.claim(
+        ClaimKind::Shape,
+        &format!("{CONVENTIONAL}: the head during sequential reads"),
+        "vertical zones: it moves one way, without jumps back",
+        format!("{back} steps outwards of {}", samples.len() - 1),
+        Some(back == 0),
+    );
+    Ok(())
+}
+
+/// Adds the claim that a drive with dynamic mapping shows its zones only when new, or after a secure erase, which
+/// restores the mapping of a new drive.
+fn erase_claim(report: &mut Report, replication: &Replication) -> Result<(), Failure> {
+    let capacity = capacity_sectors(&fresh(EMULATED_3)?);
+    let last_mib = capacity / MIB_SECTORS - READ_MIB;
+    let band = |number: u64| last_mib / 2 / BAND_MIB * BAND_MIB + number * BAND_MIB;
+    let places: Vec<u64> = (0..BANDS).map(band).collect();
+    let mut steps = Vec::new();
+    for rounds in [0, 1, ROUNDS] {
+        let mut overwrites = Script::default();
+        let mut dice = Dice(replication.seed(11));
+        for _ in 0..rounds {
+            let blocks = BANDS * BAND_MIB * MIB_SECTORS / BLOCK_SECTORS;
+            let lbas = dice.blocks(places[0] * MIB_SECTORS, blocks, OVERWRITES / rounds);
+            overwrites.pause(CLEANING_PAUSE);
+            overwrites.write_blocks(lbas);
+        }
+        let samples = sample(EMULATED_3, overwrites, CLEANING_PAUSE, &places, replication)?;
+        steps.push(samples.windows(2).filter(|pair| pair[1].track < pair[0].track).count());
+    }
+    report.claim(
+        ClaimKind::Shape,
+        &format!("{EMULATED_3}: test 11 after a secure erase and after random overwrites"),
+        "with dynamic mapping, a secure erase may be necessary: the overwritten drive shows another pattern",
+        format!(
+            "steps outwards between {BANDS} adjacent bands: {} when new, {} after {OVERWRITES} blocks at once, {} after \
+             {ROUNDS} rounds of {}",
+            steps[0],
+            steps[1],
+            steps[2],
+            OVERWRITES / ROUNDS
+        ),
+        // A tenth of the bands is out of its order.
+        Some(steps[0] == 0 && steps[2] as u64 >= BANDS / 10),
+    );
+    report.remarks.push(format!(
+        "A secure erase gives the drive the mapping of a new one, so the new drive stands for an erased one. After \
+         {OVERWRITES} blocks were overwritten at once, the bands of {EMULATED_3} are still in their order: its cleaning \
+         merges bands in the order of their addresses, each into the free band that follows. So we added the run with \
+         {ROUNDS} rounds of overwrites, with a pause after each. It shows that a drive in use loses the order."
+    ));
+    Ok(())
+}
+
 fn head_claims(report: &mut Report, outer: &[Sample], inner: &[Sample]) {
-    let towards = |samples: &[Sample]| {
-        let steps: Vec<_> = samples.windows(2).filter(|pair| pair[0].surface == pair[1].surface).collect();
-        let inwards = steps.iter().filter(|pair| pair[1].track > pair[0].track).count();
-        inwards as f64 / steps.len().max(1) as f64
-    };
-    let (at_outer, at_inner) = (towards(outer), towards(inner));
+    let (at_outer, at_inner) = (share_inwards(outer), share_inwards(inner));
     report.claim(
         ClaimKind::Shape,
         "direction of the head within a zone: outer and inner diameter",

@@ -23,12 +23,20 @@ const HEAD_SAMPLES: usize = 1 << 16;
 #[derive(Default)]
 pub(crate) struct Script {
     requests: Vec<Request>,
+    /// Pause before the next request, after all earlier requests have completed.
+    pause: Option<SimDuration>,
 }
 
 impl Script {
     /// Adds `command`, issued as soon as the queue has a free place.
     pub(crate) fn push(&mut self, command: Command) {
-        self.requests.push(Request { when: When::Free(SimDuration::ZERO), device: 0, command });
+        let when = self.pause.take().map_or(When::Free(SimDuration::ZERO), When::Drained);
+        self.requests.push(Request { when, device: 0, command });
+    }
+
+    /// Lets the next request that is pushed wait until `pause` after all earlier requests have completed.
+    pub(crate) fn pause(&mut self, pause: SimDuration) {
+        self.pause = Some(pause);
     }
 
     /// Adds `command`, issued `pause` after all earlier requests have completed.

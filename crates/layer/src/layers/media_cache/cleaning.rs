@@ -11,6 +11,10 @@
 //! cache is then dead, and later host writes are newer than the spare. Until the record `End`, at the end of Rewriting,
 //! reads go to the spare.
 //!
+//! With `rmw=partial`, "the band" in the picture is the part of the band from the track of its first cached or trimmed
+//! sector on, and the record is `BeginPart` (partial read-modify-write: Aghayev 2015 §4.5, reference 38). The tracks
+//! before that part stay as they are, since a write damages only the tracks after its own.
+//!
 //! Invariants:
 //! 1. The spare is overwritten only after the end of the previous rewrite is durable.
 //! 2. No phase accesses more than one track, except three: one that collects reads up to [`RUNS_PER_PHASE`] cached runs,
@@ -25,6 +29,7 @@ use crate::map::extent_map::Mapped;
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
 use super::record::Record;
+use super::recovery::begin_record;
 
 /// Number of cached runs read in one phase.
 const RUNS_PER_PHASE: usize = 8;
@@ -79,8 +84,10 @@ impl MediaCache {
     fn begin(&mut self, band: usize) {
         let (first, sectors) = self.shape.band(band);
         let mapped: Sectors = self.map.pieces(first, sectors).map(|run| run.sectors).sum();
-        let stage = if mapped == sectors { Stage::Scanning(0) } else { Stage::Reading(0) };
+        let from = if self.settings.is_rmw_partial { self.first_dirty_track(band) } else { 0 };
+        let stage = if mapped.0 == sectors.0 - from { Stage::Scanning(0) } else { Stage::Reading(from) };
         self.cleaning.now = Some((band, stage));
+        self.cleaning.from = from;
         self.cleaning.is_open = false;
         self.cleaning.runs.clear();
         self.cleaning.runs.extend(self.map.pieces(first, sectors));
@@ -89,6 +96,15 @@ impl MediaCache {
             Mapped::At(pba) => (pba.0, run.lba),
             Mapped::Absent => (u64::MAX, run.lba),
         });
+    }
+
+    /// Returns the sector of `band` with which the track of the first cached or trimmed sector begins.
+    fn first_dirty_track(&self, band: usize) -> u64 {
+        let (first, sectors) = self.shape.band(band);
+        let Some(dirty) = self.map.pieces(first, sectors).next() else { return 0 };
+        let start = self.shape.bands.extent(band).start;
+        let track = self.disk.geometry.track_of(start + (dirty.lba - first));
+        track.start.0.saturating_sub(start.0)
     }
 
     /// Plans one phase of the cleaning of `band`, and enters the next stage.
@@ -101,7 +117,7 @@ impl MediaCache {
             }
             Stage::Scanning(done) => Some(self.scan(done, plan)),
             Stage::Collecting(done) => Some(self.collect(done, plan)),
-            Stage::Persisting(done) => Some(self.persist(band, done, plan)),
+            Stage::Persisting(next) => Some(self.persist(band, next, plan)),
             Stage::Rewriting(done) => {
                 self.cleaning.phase(plan);
                 let done = self.home_track(band, done, StepOp::Write, plan);
@@ -121,8 +137,8 @@ impl MediaCache {
         self.cleaning.now = next.map(|stage| (band, stage));
     }
 
-    /// Reads or writes the track of `band` that begins `done` sectors into the band. Returns the number of sectors done
-    /// afterwards.
+    /// Reads or writes the track of `band` that begins at sector `done` of the band. Returns the sector with which the
+    /// next track begins.
     fn home_track(&self, band: usize, done: u64, op: StepOp, plan: &mut Plan) -> u64 {
         let extent = self.shape.bands.extent(band);
         let at = extent.start + Sectors(done);
@@ -160,34 +176,36 @@ impl MediaCache {
                 Mapped::Absent => plan.drop_sectors(Cause::Cleaning, run.lba, run.sectors),
             }
         }
-        if end < self.cleaning.runs.len() { Stage::Collecting(end) } else { Stage::Persisting(0) }
+        if end < self.cleaning.runs.len() { Stage::Collecting(end) } else { Stage::Persisting(self.cleaning.from) }
     }
 
     /// Writes the next track of the merged band to the spare, and returns the next stage. After the last track, the
     /// spare becomes the place of the band.
-    fn persist(&mut self, band: usize, done: u64, plan: &mut Plan) -> Stage {
+    fn persist(&mut self, band: usize, next: u64, plan: &mut Plan) -> Stage {
         self.cleaning.phase(plan);
+        let from = self.cleaning.from;
+        let done = next - from;
         if done == 0 {
             plan.barrier();
         }
         let (first, sectors) = self.shape.band(band);
         let spare = &self.shape.spare;
         let left = spare.offset(spare.index_at(done) + 1) - done;
-        let extent = spare.run(done, left.min(sectors.0 - done));
-        plan.write(Cause::Backup, extent.start, first + Sectors(done), extent.sectors);
-        let done = done + extent.sectors.0;
-        if done < sectors.0 {
-            return Stage::Persisting(done);
+        let extent = spare.run(done, left.min(sectors.0 - next));
+        plan.write(Cause::Backup, extent.start, first + Sectors(next), extent.sectors);
+        let next = next + extent.sectors.0;
+        if next < sectors.0 {
+            return Stage::Persisting(next);
         }
-        self.give_to_spare(band, plan);
-        Stage::Rewriting(0)
+        self.give_to_spare(band, from, plan);
+        Stage::Rewriting(from)
     }
 
-    /// Records that the spare holds all of `band`, and is the place of its data from now on. Appends barriers and the
-    /// journal record to `plan`, and removes the band's cached runs from the map.
-    pub(super) fn give_to_spare(&mut self, band: usize, plan: &mut Plan) {
+    /// Records that the spare holds `band` from its sector `from` on, and is the place of these data from now on.
+    /// Appends barriers and the journal record to `plan`, and removes the band's cached runs from the map.
+    pub(super) fn give_to_spare(&mut self, band: usize, from: u64, plan: &mut Plan) {
         plan.barrier();
-        plan.note(Record::Begin { band: band as u64 }.encode());
+        plan.note(begin_record(band, from).encode());
         plan.barrier();
         self.unmap_band(band);
         self.set_written(band);
@@ -201,19 +219,20 @@ impl MediaCache {
         });
     }
 
-    /// Appends to `plan` the end of a rewrite that a power cut interrupted: writes the band that the spare holds to its
-    /// own place. Does nothing if the spare holds none.
+    /// Appends to `plan` the end of a rewrite that a power cut interrupted: writes the part of a band that the spare
+    /// holds to its own place. Does nothing if the spare holds none.
     pub(super) fn finish_rewrite(&mut self, plan: &mut Plan) {
         let Some(band) = self.cleaning.rewriting() else { return };
         let (first, sectors) = self.shape.band(band);
+        let from = Sectors(self.cleaning.from);
         let home: Pba = self.shape.bands.extent(band).start;
         plan.open(GroupKind::Recovery);
-        self.shape.spare.runs(0, sectors.0, |done, extent| {
-            plan.read(Cause::Recovery, extent.start, first + Sectors(done), extent.sectors);
+        self.shape.spare.runs(0, (sectors - from).0, |done, extent| {
+            plan.read(Cause::Recovery, extent.start, first + from + Sectors(done), extent.sectors);
         });
-        plan.write(Cause::Recovery, home, first, sectors);
+        plan.write(Cause::Recovery, home + from, first + from, sectors - from);
         end_rewrite(band, plan);
-        self.cleaning.set_rewriting(None);
+        self.cleaning.now = None;
     }
 }
 

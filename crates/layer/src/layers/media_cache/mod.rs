@@ -17,7 +17,8 @@
 //! Invariants:
 //! 1. Cached runs lie where the store has them, and share no sector: in a packet between tail and head, or in a zone.
 //! 2. Every entry that is live in the map belongs to a packet of the ring.
-//! 3. While a band is being rewritten, the spare holds all of it, and no read goes to the band's own place.
+//! 3. While a band is being rewritten, the spare holds all sectors that are rewritten, and no read of them goes to the
+//!    band's own place.
 //! 4. The cache overwrites only data that is dead according to records that a barrier has made durable.
 //! 5. A cache overwritten in place holds no more runs than `map_entries`. (Absent runs count too when room is sought,
 //!    but recovery may add some of them: the record `Bare`.)
@@ -116,6 +117,12 @@ pub const INFO: LayerInfo = LayerInfo {
             "320KiB",
             "bytes of the journal that cleaning reads to find one cached block of a band",
         ),
+        parameter(
+            "rmw",
+            ParameterKind::Choice(&["whole", "partial"]),
+            "whole",
+            "cleaning rewrites the whole band, or only the part from the track of the first cached sector on",
+        ),
         parameter("cache_block", ParameterKind::Bytes, "1MiB", "in place: largest run of an entry of the map"),
         parameter(
             "cache_entry",
@@ -137,13 +144,15 @@ pub const INFO: LayerInfo = LayerInfo {
         "cache_size=24k,map_entries=24,band_tracks=2,out_of_band=1,half_track_payload=2k,packet_writes=3,\
          large_write=4k,large_payload=6k,map_merge_every=3,map_merge_tracks=1,collect_per_block=1k,stream_size=4k",
         "cache_size=60k,map_entries=7,band_tracks=3,out_of_band=2,half_track_payload=3k,map_merge_every=4,\
-         map_merge_tracks=2,collect_per_block=0,cache_position=id,map_position=od,stream_size=100k",
+         map_merge_tracks=2,collect_per_block=0,cache_position=id,map_position=od,stream_size=100k,rmw=partial",
         "placement=in-place,cache_size=40k,map_entries=30,band_tracks=2,cache_block=3k,cache_zone=9k,\
          stream_size=4k,map_merge_tracks=1,cache_position=id",
         "placement=in-place,cache_size=20k,map_entries=5,band_tracks=3,cache_block=2k,cache_zone=4k,\
          map_merge_tracks=1",
         "placement=in-place,cache_size=30k,map_entries=12,band_tracks=1,cache_block=3k,cache_zone=9k,\
          cache_entry=block,idle_rest=1ms,map_update_tracks=0,map_merge_tracks=1",
+        "placement=in-place,cache_size=20k,map_entries=9,band_tracks=3,cache_block=2k,cache_zone=4k,\
+         map_merge_tracks=1,rmw=partial",
     ],
     build,
 };

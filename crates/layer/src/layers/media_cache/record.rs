@@ -1,7 +1,7 @@
 //! The journal records of `media-cache`.
 //!
 //! With `placement=journal`, the `Cached` records that follow a `Packet` are the entries of that packet. Between
-//! `Begin` and `End`, the spare is the place of the band.
+//! `Begin` or `BeginPart` and `End`, the spare is the place of the band, or of its sectors from `from` on.
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
@@ -20,6 +20,7 @@ journal_records! {
         7 => Placed { band: u64 } "a band is written whole in its place",
         8 => Written { first_band: u64, bits_0: u64, bits_64: u64, bits_128: u64 }
             "which bands have been written, as bits",
+        9 => BeginPart { band: u64, from: u64 } "the spare holds a band from a sector on",
     }
 }
 

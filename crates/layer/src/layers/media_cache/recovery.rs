@@ -15,6 +15,14 @@ use crate::plan::note::{Note, ReplayError};
 /// Number of 64-bit words, a bit per band, in one `Written` record.
 const WRITTEN_WORDS: usize = 3;
 
+/// Returns the record that the spare holds `band` from its sector `from` on.
+pub(super) fn begin_record(band: usize, from: u64) -> Record {
+    match from {
+        0 => Record::Begin { band: band as u64 },
+        _ => Record::BeginPart { band: band as u64, from },
+    }
+}
+
 impl MediaCache {
     pub(super) fn write_checkpoint(&self, notes: &mut Vec<Note>) {
         for (index, words) in self.written.chunks(WRITTEN_WORDS).enumerate() {
@@ -24,7 +32,7 @@ impl MediaCache {
                 notes.push(Record::Written { first_band, bits_0, bits_64, bits_128 }.encode());
             }
         }
-        notes.extend(self.cleaning.rewriting().map(|band| Record::Begin { band: band as u64 }.encode()));
+        notes.extend(self.cleaning.rewriting().map(|band| begin_record(band, self.cleaning.from).encode()));
         match &self.store {
             Store::Journal(_) => self.write_packet_records(notes),
             Store::InPlace(_) => notes.extend(self.map.iter().filter_map(|run| match run.target {
@@ -78,11 +86,18 @@ impl MediaCache {
             }
             Record::Begin { band } => {
                 let band = self.take_placed(band)?;
-                self.cleaning.set_rewriting(Some(band));
+                self.cleaning.set_rewriting(band, 0);
+            }
+            Record::BeginPart { band, from } => {
+                if from == 0 || from >= self.shape.bands.sectors(self.band_of(band)?).0 {
+                    return Err("the band has no such part");
+                }
+                let band = self.take_placed(band)?;
+                self.cleaning.set_rewriting(band, from);
             }
             Record::End { band } => {
                 self.band_of(band)?;
-                self.cleaning.set_rewriting(None);
+                self.cleaning.now = None;
             }
             Record::Bare { band } => {
                 let band = self.band_of(band)?;

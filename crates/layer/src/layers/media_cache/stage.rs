@@ -6,15 +6,15 @@ use crate::plan::{GroupKind, Plan};
 /// The stage of the cleaning of a band, with the progress within the stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// The band is being read from its own place; the value is the number of sectors read so far.
+    /// The band is being read from its own place; the value is the sector of the band at which reading goes on.
     Reading(u64),
     /// The journal is being read to find the band's cached runs; the value is the number of sectors read so far.
     Scanning(u64),
     /// The band's cached runs are being read; the value is the number of runs read so far.
     Collecting(usize),
-    /// The merged band is being written to the spare; the value is the number of sectors written so far.
+    /// The merged band is being written to the spare; the value is the sector of the band at which writing goes on.
     Persisting(u64),
-    /// The merged band is being written to its own place; the value is the number of sectors written so far.
+    /// The merged band is being written to its own place; the value is the sector of the band at which writing goes on.
     Rewriting(u64),
     /// The map on the disk is being updated.
     Noting,
@@ -25,6 +25,8 @@ pub(super) enum Stage {
 pub(super) struct Cleaning {
     /// The band that is being cleaned and its stage; `None` if no band is being cleaned.
     pub(super) now: Option<(usize, Stage)>,
+    /// First sector of the band that is rewritten; the sectors before it stay as they are.
+    pub(super) from: u64,
     pub(super) is_open: bool,
     pub(super) runs: Vec<MappedRun>,
 }
@@ -43,9 +45,10 @@ impl Cleaning {
         self.now.is_none()
     }
 
-    /// Sets the band whose data the spare holds, when records are replayed; `None` means that the spare holds none.
-    pub(super) fn set_rewriting(&mut self, band: Option<usize>) {
-        self.now = band.map(|band| (band, Stage::Rewriting(0)));
+    /// Sets the band whose data the spare holds from sector `from` of the band on, when records are replayed.
+    pub(super) fn set_rewriting(&mut self, band: usize, from: u64) {
+        self.from = from;
+        self.now = Some((band, Stage::Rewriting(from)));
     }
 
     pub(super) fn phase(&mut self, plan: &mut Plan) {

@@ -31,6 +31,8 @@ pub(super) struct Settings {
     pub(super) idle_after: SimDuration,
     pub(super) idle_rest: SimDuration,
     pub(super) entries_end_at_bands: bool,
+    /// Whether cleaning rewrites a band only from the track of its first cached sector on.
+    pub(super) is_rmw_partial: bool,
     pub(super) power_safe: bool,
 }
 
@@ -75,6 +77,7 @@ impl MediaCache {
             idle_after: SimDuration(parameters.duration_ns("idle")),
             idle_rest: SimDuration(parameters.duration_ns("idle_rest")),
             entries_end_at_bands: parameters.choice("cache_entry") == "band",
+            is_rmw_partial: parameters.choice("rmw") == "partial",
             power_safe: parameters.choice("safety") == "power",
         };
         if settings.map_entries > u32::MAX as usize {
@@ -155,16 +158,21 @@ impl MediaCache {
     }
 
     /// Calls `visit` with the pieces in which the `sectors` of `band` from `lba` on lie, which are not cached: one
-    /// piece in the band, or pieces in the spare while the band is rewritten.
+    /// piece in the band, and pieces in the spare while the band is rewritten.
     pub(super) fn for_each_home(&self, band: usize, lba: Lba, sectors: Sectors, visit: &mut impl FnMut(Piece)) {
-        let offset = lba - self.shape.bands.first_lba(band);
-        if self.cleaning.rewriting() != Some(band) {
-            let at = self.shape.bands.extent(band).start + offset;
-            return visit(Piece { lba, sectors, at: Some((Medium::Disk, at)) });
+        let offset = (lba - self.shape.bands.first_lba(band)).0;
+        let from = if self.cleaning.rewriting() == Some(band) { self.cleaning.from } else { u64::MAX };
+        let in_band = sectors.0.min(from.saturating_sub(offset));
+        if in_band > 0 {
+            let at = self.shape.bands.extent(band).start + Sectors(offset);
+            visit(Piece { lba, sectors: Sectors(in_band), at: Some((Medium::Disk, at)) });
         }
-        self.shape.spare.runs(offset.0, sectors.0, |done, extent| {
+        if in_band == sectors.0 {
+            return;
+        }
+        self.shape.spare.runs(offset + in_band - from, sectors.0 - in_band, |done, extent| {
             let at = Some((Medium::Disk, extent.start));
-            visit(Piece { lba: lba + Sectors(done), sectors: extent.sectors, at });
+            visit(Piece { lba: lba + Sectors(in_band + done), sectors: extent.sectors, at });
         });
     }
 

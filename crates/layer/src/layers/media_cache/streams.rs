@@ -106,7 +106,7 @@ impl MediaCache {
             self.shape.spare.runs(0, sectors.0, |done, extent| {
                 plan.write(Cause::Backup, extent.start, first + Sectors(done), extent.sectors);
             });
-            self.give_to_spare(band, plan);
+            self.give_to_spare(band, 0, plan);
         } else if is_bare && mapped < sectors {
             plan.note(Record::Bare { band: band as u64 }.encode());
         }

@@ -129,6 +129,65 @@ fn what_is_not_persisted_is_abandoned_and_what_is_resumes() {
     assert_eq!([place(&layer, 96), place(&layer, 97)], [120, 14]);
 }
 
+#[test]
+fn a_partial_read_modify_write_leaves_the_tracks_before_the_first_cached_sector() {
+    let mut layer = toy(CONVENTIONAL, &format!("{JOURNAL},rmw=partial"));
+    planned(&mut layer, &[Command::write(101, 1)]);
+    let until_persisted = "\
+group Cleaning
+  read cleaning pba 124+4 lba 100
+phase Cleaning
+  read cleaning OutOfBand pba 8+2
+phase Cleaning
+  read cleaning pba 10+1 lba 101
+phase Cleaning
+  barrier
+  write backup pba 0+4 lba 100
+  barrier
+  note #9 12 4 0 0
+  barrier
+";
+    assert_eq!(idle(&mut layer, 4), until_persisted);
+    let mut pieces = Vec::new();
+    layer.lookup(Lba(98), Sectors(4), &mut pieces);
+    let pieces: Vec<_> = pieces.iter().map(|piece| (piece.lba.0, piece.sectors.0, piece.at)).collect();
+    let disk = |pba| Some((Medium::Disk, Pba(pba)));
+    assert_eq!(pieces, [(98, 2, disk(122)), (100, 2, disk(0))], "the first track stays in its place");
+    let mut notes = Vec::new();
+    layer.checkpoint(&mut notes);
+    let mut after_a_cut = toy(CONVENTIONAL, &format!("{JOURNAL},rmw=partial"));
+    notes.iter().for_each(|note| after_a_cut.replay(note).expect("it is its own"));
+    let mut plan = Plan::new();
+    after_a_cut.repair(&mut plan);
+    let repair = "\
+group Recovery
+  read recovery pba 0+4 lba 100
+  write recovery pba 124+4 lba 100
+  barrier
+  note #4 12 0 0 0
+";
+    assert_eq!(format!("{plan:?}"), repair);
+    assert_eq!(place(&after_a_cut, 101), 125);
+    let rewriting = "\
+phase Cleaning
+  write cleaning pba 124+4 lba 100
+  barrier
+  note #4 12 0 0 0
+";
+    assert_eq!(idle(&mut layer, 1), rewriting);
+    assert_eq!(place(&layer, 101), 125);
+}
+
+#[test]
+fn a_partial_read_modify_write_does_not_read_what_is_cached_whole() {
+    let mut layer = toy(CONVENTIONAL, &format!("{JOURNAL},rmw=partial"));
+    planned(&mut layer, &[Command::write(100, 4)]);
+    let plan = idle(&mut layer, 4);
+    assert!(!plan.contains("read cleaning pba 124"), "{plan}");
+    let refused = layer.replay(&crate::plan::note::Note::new(9, &[12, 8]));
+    assert!(refused.is_err(), "a band of eight sectors has no part from the ninth on");
+}
+
 /// Eight sectors from PBA 8 on, in two cache zones; LBA 0 at PBA 16.
 const IN_PLACE: &str =
     "placement=in-place,cache_size=4k,cache_block=1k,cache_zone=2k,map_entries=12,band_tracks=2,map_merge_tracks=1";
