@@ -132,9 +132,15 @@ pub(crate) const SOURCES: &[Source] = &[
         ],
     },
     Source {
+        parameter: "cmr-5900: layout",
+        value: "cylinder",
+        figure: "Aghayev 2015 §4.9: conventional drives have vertical zones",
+        claims: &[("aghayev/fig18-19", "cmr-5900: the head")],
+    },
+    Source {
         parameter: "seagate-st5000as0011: conventional_from",
         value: "0.47",
-        figure: "Aghayev 2015 §4.9, fig. 19c: serpentine at the middle diameter",
+        figure: "Aghayev 2015 §4.9, fig. 19c: a serpentine layout at the middle diameter; the number is ours",
         claims: &[("aghayev/fig18-19", "strokes at the middle diameter")],
     },
     Source {

@@ -65,7 +65,7 @@ fn fragmented(drive: &str, depth: u32, lba: u64, replication: &Replication) -> R
 /// Times by which the seeks of the table are longer than those of the profile, in ms.
 const LONGER_BY_MS: [u64; 6] = [0, 1, 2, 3, 4, 6];
 
-/// Returns the mean latency of a read on Emulated-SMR-3 by the length of its short seeks.
+/// Returns the mean latency of a read on Emulated-SMR-3 by the length of its seeks.
 fn seek_table(replication: &Replication) -> Result<Table, Failure> {
     let mut rows = Vec::new();
     for longer_ms in LONGER_BY_MS {
@@ -121,8 +121,8 @@ fn location_claims(report: &mut Report, trials: &[Vec<Observed>]) {
          because the profile assumes short seeks (0.8 ms to the next track, about 2 ms over a zone). So the mean \
          latency of a read lies between 5 and 10 ms. It is nearer to 5 ms where the data lie close to the log of \
          their zone; the three places differ in this distance. The table varies the length of all seeks. With seeks \
-         that are 3 ms longer, the low and the middle place come to 10 ms, but the high place does not: no length \
-         gives 10 ms at all three. This variant was chosen after the result was seen, so it is not judged."
+         that are 3 ms longer, the low and the middle place come to 10 ms, but the high place does not: none of the \
+         six lengths gives 10 ms at all three. This variant was chosen after the result was seen, so it is not judged."
             .into(),
     );
     let seagate = means(3);

@@ -70,9 +70,9 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
          much as sequential reads reach at the outer diameter (19 GiB in 115 s, fig. 19). It may have read from the \
          first dirty track on, as a partial read-modify-write does; the paper leaves this open. The paper's 227 ms \
          of rewriting fit the whole band. Our drive reads the whole band, and our time includes the seek. The table \
-         below shows partial read-modify-write (`rmw=partial`) for four places of the writes in the band. It was \
-         chosen after the paper's numbers were seen, so it is not judged. It shortens reading and rewriting alike, \
-         so it cannot give 180 ms of the one and 227 ms of the other."
+         above shows partial read-modify-write (`rmw=partial`) for four places of the writes in the band. It was \
+         chosen after the paper's numbers were seen, so it is not judged. In our variant, reading and rewriting \
+         cover the same tracks, so both become shorter, and 180 ms of the one do not come with 227 ms of the other."
             .into(),
     );
     Ok(report)

@@ -121,7 +121,7 @@ pub const INFO: LayerInfo = LayerInfo {
             "rmw",
             ParameterKind::Choice(&["whole", "partial"]),
             "whole",
-            "cleaning rewrites the whole band, or only the part from the track of the first cached sector on",
+            "cleaning rewrites the whole band, or only from the track of the first cached or trimmed sector on",
         ),
         parameter("cache_block", ParameterKind::Bytes, "1MiB", "in place: largest run of an entry of the map"),
         parameter(

@@ -123,7 +123,7 @@ impl MediaCache {
         is_band.then_some(number as usize).ok_or("there is no such band")
     }
 
-    /// Marks a band as written: all of it lies in its own place, or in the spare that replaces it.
+    /// Marks a band as written: each of its sectors lies in its own place, or in the spare that replaces it.
     fn take_placed(&mut self, number: u64) -> Result<usize, &'static str> {
         let band = self.band_of(number)?;
         self.unmap_band(band);

@@ -31,7 +31,7 @@ pub(super) struct Settings {
     pub(super) idle_after: SimDuration,
     pub(super) idle_rest: SimDuration,
     pub(super) entries_end_at_bands: bool,
-    /// Whether cleaning rewrites a band only from the track of its first cached sector on.
+    /// Whether cleaning rewrites a band only from the track of its first cached or trimmed sector on.
     pub(super) is_rmw_partial: bool,
     pub(super) power_safe: bool,
 }
