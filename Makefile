@@ -2,8 +2,9 @@
 
 CARGO ?= cargo
 OUT   ?= out
+PREFIX ?= /usr/local
 
-.PHONY: help build demo check test hooks test-guest test-long judge-fs mutants probe-nightly bench bench-fuse reproduce clean
+.PHONY: help build install uninstall demo check test hooks test-guest test-long judge-fs mutants probe-nightly bench bench-fuse reproduce clean
 
 help:            ## Say what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -11,6 +12,14 @@ help:            ## Say what there is
 build:           ## Build the program (target/release/imbrex)
 	@scripts/install.sh build
 	$(CARGO) build --release --locked
+
+install:         ## Install the program, manual pages and completions below PREFIX (/usr/local)
+	@scripts/place.sh check "$(DESTDIR)$(PREFIX)"
+	@$(MAKE) --no-print-directory build
+	@scripts/place.sh install "$(DESTDIR)$(PREFIX)"
+
+uninstall:       ## Remove what `make install` with the same PREFIX installed
+	@scripts/place.sh remove "$(DESTDIR)$(PREFIX)"
 
 demo: build      ## Run a built-in workload on one drive of every kind; table and report
 	target/release/imbrex simulate demo --out $(OUT)/demo
@@ -33,6 +42,7 @@ test-long:       ## The tests that take minutes or hours: every stand-in at full
 	@scripts/install.sh test
 	$(CARGO) test --release --workspace --locked -- --ignored --skip long_soak_ --skip probe::real_time:: --skip nbd::strangers::
 	$(CARGO) test --release --workspace --locked --test all -- --ignored --test-threads=1 probe::real_time:: nbd::strangers::
+	IMBREX_LONG=1 $(CARGO) test --release -p imbrex-layer -p imbrex-device --locked --test all
 	IMBREX_FS_LONG=834 IMBREX_FS_PAIRS=25 IMBREX_LONG=1 $(CARGO) test --release -p imbrex-fs --locked
 	scripts/soak.sh
 	scripts/bad-inputs.py target/release/imbrex

@@ -2,8 +2,9 @@
 //! power cut after every act. Any subset of the blocks written since the last flush survives. Each image is reopened
 //! and compared (`verify::power_loss`).
 //!
-//! `IMBREX_SEEDS=n` runs n seeds instead of one, `IMBREX_LAYER=name` only one layer. A loss prints its seed and the
-//! numbers of the fewest operations that still fail: put both into `KEPT`.
+//! A usual run takes a third of the subjects of each layer, a run with `IMBREX_LONG=1` all of them. `IMBREX_SEEDS=n`
+//! runs n seeds instead of one, `IMBREX_LAYER=name` only one layer. A loss prints its seed and the numbers of the
+//! fewest operations that still fail: put both into `KEPT`.
 
 use std::time::Instant;
 
@@ -47,10 +48,10 @@ fn trial_within(
 }
 
 /// Runs `test` on each subject, prints the sums of each layer, and returns the sum of all.
-fn for_each_subject(mut test: impl FnMut(&common::Subject) -> Tally) -> Tally {
+fn for_each(subjects: Vec<common::Subject>, mut test: impl FnMut(&common::Subject) -> Tally) -> Tally {
     let mut all = Tally::default();
     let mut sums: Vec<(String, Tally, f64)> = Vec::new();
-    for subject in common::subjects() {
+    for subject in subjects {
         let begun = Instant::now();
         let tally = test(&subject);
         let layer = &subject.header.layer;
@@ -77,7 +78,7 @@ fn for_each_subject(mut test: impl FnMut(&common::Subject) -> Tally) -> Tally {
 
 #[test]
 fn short_runs_survive_every_cut() {
-    for_each_subject(|subject| {
+    for_each(common::a_third_of_subjects(0), |subject| {
         let mut sum = Tally::default();
         for seed in seeds(1) {
             sum += trial(subject, seed, 3, 12).unwrap_or_else(|loss| panic!("{}: {loss}", subject.what));
@@ -86,8 +87,8 @@ fn short_runs_survive_every_cut() {
     });
 }
 
-fn long_runs(bounds: Bounds) {
-    let all = for_each_subject(|subject| {
+fn long_runs(bounds: Bounds, subjects: Vec<common::Subject>) {
+    let all = for_each(subjects, |subject| {
         let mut sum = Tally::default();
         for seed in seeds(1) {
             sum += trial_within(bounds, subject, 1000 + seed, 40, 1)
@@ -101,20 +102,20 @@ fn long_runs(bounds: Bounds) {
 
 #[test]
 fn long_runs_survive_random_cuts() {
-    long_runs(Bounds::default());
+    long_runs(Bounds::default(), common::a_third_of_subjects(1));
 }
 
 /// Blocks are evicted, slots prepared and journals replaced constantly, as on a large drive after long use.
 #[test]
 fn long_runs_survive_random_cuts_with_the_smallest_bounds() {
-    long_runs(Bounds::SMALLEST);
+    long_runs(Bounds::SMALLEST, common::a_third_of_subjects(2));
 }
 
 /// The long form, whose figures are in docs/power-loss.md.
 #[test]
 #[ignore = "takes minutes: make test-long"]
 fn long_form() {
-    for_each_subject(|subject| {
+    for_each(common::subjects(), |subject| {
         let mut sum = Tally::default();
         for seed in seeds(2) {
             let lost = |loss| -> Tally { panic!("{}: {loss}", subject.what) };

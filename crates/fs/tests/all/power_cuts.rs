@@ -8,11 +8,7 @@ use imbrex_fs::verify::cuts::{Tally, judge};
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, scripts, toys, with_whole_files};
 
-/// Returns a setting `IMBREX_FS_…` for longer runs: `IMBREX_FS_LONG` long sequences from seed `IMBREX_FS_SEED` on, in
-/// the trials whose names contain `IMBREX_FS_TRIAL`.
-fn setting(name: &str, usual: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
+use crate::support::sequences::{is_long, setting};
 
 /// Prefixes of the names of toys.
 const STORES: [&str; 3] = ["strict-append", "caveat", "log"];
@@ -36,7 +32,7 @@ fn sum(tallies: impl Iterator<Item = Tally>) -> Tally {
 
 #[test]
 fn sequences_of_three_operations_are_found_as_promised() {
-    let every = setting("IMBREX_FS_EVERY", 61) as usize;
+    let every = setting("IMBREX_FS_EVERY", if is_long() { 61 } else { 151 }) as usize;
     let all = scripts::KINDS.pow(3);
     for (name, trial) in trials() {
         let judged = (0..all).step_by(every).map(|number| {

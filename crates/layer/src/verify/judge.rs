@@ -23,8 +23,8 @@ pub fn everything(info: &'static LayerInfo) {
     described(info);
     random_runs(info, 0..2);
     papers_own_steps(info);
-    every_cut_of_short_runs(info, 0..1);
-    random_cuts_of_long_runs(info, 0..1);
+    every_cut_of_short_runs(info, Disks::All, 0..1);
+    random_cuts_of_long_runs(info, Disks::All, 0..1);
     same_plans_twice(info);
 }
 
@@ -40,6 +40,16 @@ fn built(info: &'static LayerInfo, disk: &SharedDisk, toy: &str) -> Result<Box<d
     (info.build)(&Context { disk: disk.clone(), parameters })
 }
 
+/// The toy disks on which a test runs a layer.
+#[derive(Clone, Copy, Debug)]
+pub enum Disks {
+    /// All toy disks that the layer accepts.
+    All,
+    /// One toy disk for each set of the layer's toy parameters. Disk `n` of those that the layer accepts is taken for
+    /// set 0, the next one for set 1, and so on, round robin.
+    One(usize),
+}
+
 /// Calls `test` with every toy disk of the layer's recordings and every set of the layer's toy parameters. The
 /// arguments are the disk, a function that builds a new layer, and a description of both for messages. A combination
 /// that the layer refuses is skipped with a message on standard error.
@@ -48,24 +58,40 @@ fn built(info: &'static LayerInfo, disk: &SharedDisk, toy: &str) -> Result<Box<d
 ///
 /// If the layer has no sets of toy parameters, if it accepts no toy disk of a recording that it lists, or if no toy
 /// disk fits one of its sets of toy parameters.
-pub fn for_each_toy(info: &'static LayerInfo, mut test: impl FnMut(&SharedDisk, &dyn Fn() -> Box<dyn Layer>, &str)) {
+pub fn for_each_toy(info: &'static LayerInfo, test: impl FnMut(&SharedDisk, &dyn Fn() -> Box<dyn Layer>, &str)) {
+    for_toys(info, Disks::All, test);
+}
+
+/// Calls `test` as [`for_each_toy`], for the combinations that `selected` selects.
+fn for_toys(
+    info: &'static LayerInfo,
+    selected: Disks,
+    mut test: impl FnMut(&SharedDisk, &dyn Fn() -> Box<dyn Layer>, &str),
+) {
     assert!(!info.toys.is_empty(), "{} has no toy parameters, and so no tests", info.name);
-    let mut untried_toys: Vec<_> = info.toys.to_vec();
+    let disks: Vec<_> =
+        info.recordings.iter().flat_map(|&name| toy::disks(name).map(move |disk| (name, disk))).collect();
     let mut untried_recordings: Vec<_> = info.recordings.to_vec();
-    for (recording, disk) in info.recordings.iter().flat_map(|&name| toy::disks(name).map(move |disk| (name, disk))) {
-        for toy in info.toys {
-            let what = format!("{}:{toy} on {}", info.name, disk.name);
-            let build = || built(info, &disk.disk, toy);
-            if let Err(error) = build() {
-                eprintln!("does not fit: {what}: {error}");
-                continue;
+    for (number, toy) in info.toys.iter().enumerate() {
+        let mut fitting = Vec::new();
+        for (recording, disk) in &disks {
+            match built(info, &disk.disk, toy) {
+                Ok(_) => fitting.push((recording, disk)),
+                Err(error) => eprintln!("does not fit: {}:{toy} on {}: {error}", info.name, disk.name),
             }
-            untried_toys.retain(|untried| untried != toy);
-            untried_recordings.retain(|untried| *untried != recording);
-            test(&disk.disk, &|| build().expect("it was built a moment ago"), &what);
+        }
+        assert!(!fitting.is_empty(), "{}: no toy disk suits {toy}", info.name);
+        untried_recordings.retain(|untried| fitting.iter().all(|(recording, _)| *recording != untried));
+        if let Disks::One(first) = selected {
+            let count = fitting.len();
+            fitting = vec![fitting.swap_remove((first + number) % count)];
+        }
+        for (_, disk) in fitting {
+            let what = format!("{}:{toy} on {}", info.name, disk.name);
+            let build = || built(info, &disk.disk, toy).expect("it was built a moment ago");
+            test(&disk.disk, &build, &what);
         }
     }
-    assert!(untried_toys.is_empty(), "{}: no toy disk suits {untried_toys:?}", info.name);
     assert!(untried_recordings.is_empty(), "{}: no toy suits {untried_recordings:?}", info.name);
 }
 
@@ -155,13 +181,13 @@ fn cut(disk: &SharedDisk, build: &dyn Fn() -> Box<dyn Layer>, seed: u64, plans: 
 
 /// Tests recovery from power cuts after every step, and inside every write, of a run of 40 random plans. If more than
 /// three earlier writes are not durable yet at a cut, only some of their combinations are tried. Runs once for each
-/// seed on every toy.
+/// seed on every toy, on the selected `disks`.
 ///
 /// # Panics
 ///
 /// If a recovery loses data or fails, or if a run has 40 recoveries or fewer.
-pub fn every_cut_of_short_runs(info: &'static LayerInfo, seeds: std::ops::Range<u64>) {
-    for_each_toy(info, |disk, build, what| {
+pub fn every_cut_of_short_runs(info: &'static LayerInfo, disks: Disks, seeds: std::ops::Range<u64>) {
+    for_toys(info, disks, |disk, build, what| {
         eprintln!("{what}");
         for seed in seeds.clone() {
             let tally = cut(disk, build, seed, 40, usize::MAX);
@@ -172,13 +198,13 @@ pub fn every_cut_of_short_runs(info: &'static LayerInfo, seeds: std::ops::Range<
 
 /// Tests recovery from power cuts in a run of 200 random plans. After each write, journal record and barrier, the run
 /// tries at most two of the states of the medium that a cut can leave there, chosen at random. Runs once for each seed
-/// on every toy. The seed of a run is 1,000 plus a number from `seeds`.
+/// on every toy, on the selected `disks`. The seed of a run is 1,000 plus a number from `seeds`.
 ///
 /// # Panics
 ///
 /// If a recovery loses data or fails, or if a run has no cut after which it continued or no checkpoint.
-pub fn random_cuts_of_long_runs(info: &'static LayerInfo, seeds: std::ops::Range<u64>) {
-    for_each_toy(info, |disk, build, what| {
+pub fn random_cuts_of_long_runs(info: &'static LayerInfo, disks: Disks, seeds: std::ops::Range<u64>) {
+    for_toys(info, disks, |disk, build, what| {
         eprintln!("{what}");
         for seed in seeds.clone() {
             let tally = cut(disk, build, 1000 + seed, 200, 2);

@@ -3,9 +3,10 @@
 //! power cuts at every step, and checkpoints.
 //!
 //! A new layer is tested as soon as it is in the registry. `IMBREX_SEEDS=n` runs n seeds instead of the few for a
-//! commit, and `IMBREX_LAYER=name` tests only one layer.
+//! commit, and `IMBREX_LAYER=name` tests only one layer. The two tests of recovery run each set of parameters on one of
+//! its disks, and with `IMBREX_LONG=1` on all of them.
 
-use imbrex_layer::verify::judge;
+use imbrex_layer::verify::judge::{self, Disks};
 use imbrex_layer::{LayerInfo, registry};
 
 fn seeds(few: u64) -> std::ops::Range<u64> {
@@ -16,6 +17,11 @@ fn seeds(few: u64) -> std::ops::Range<u64> {
 fn layers() -> impl Iterator<Item = &'static LayerInfo> {
     let only = std::env::var("IMBREX_LAYER").ok();
     registry::all().into_iter().filter(move |info| only.as_ref().is_none_or(|only| only == info.name))
+}
+
+/// Returns one disk for each set of toy parameters, beginning with disk `first`, or all in the long form.
+fn disks(first: usize) -> Disks {
+    if std::env::var_os("IMBREX_LONG").is_some() { Disks::All } else { Disks::One(first) }
 }
 
 #[test]
@@ -30,12 +36,12 @@ fn the_papers_own_steps_lose_nothing_without_a_power_cut() {
 
 #[test]
 fn recovery_at_every_cut_of_short_runs() {
-    layers().for_each(|info| judge::every_cut_of_short_runs(info, seeds(1)));
+    layers().for_each(|info| judge::every_cut_of_short_runs(info, disks(0), seeds(1)));
 }
 
 #[test]
 fn recovery_at_random_cuts_of_long_runs() {
-    layers().for_each(|info| judge::random_cuts_of_long_runs(info, seeds(1)));
+    layers().for_each(|info| judge::random_cuts_of_long_runs(info, disks(1), seeds(1)));
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn every_layer_survives(bytes: u64) {
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
-    every_layer_survives(256 << 20);
+    every_layer_survives(64 << 20);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use imbrex_layer::{Plan, registry};
 use imbrex_sim::{Drive, DriveSpec};
 
 /// A layer on a toy disk with toy parameters.
+#[derive(Clone)]
 pub(crate) struct Subject {
     /// Description for messages.
     pub what: String,
@@ -46,6 +47,21 @@ pub(crate) fn making() -> Making {
 /// layer.
 pub(crate) fn subjects() -> Vec<Subject> {
     subjects_where(|name| std::env::var("IMBREX_LAYER").is_ok_and(|only| only != name))
+}
+
+/// Returns every third of the subjects of each layer, beginning with the one of number `first` (0, 1 or 2), and all of
+/// them with `IMBREX_LONG=1`. A layer with fewer than three subjects has its first one.
+pub(crate) fn a_third_of_subjects(first: usize) -> Vec<Subject> {
+    let all = subjects();
+    if std::env::var_os("IMBREX_LONG").is_some() {
+        return all;
+    }
+    let mut third = Vec::new();
+    for of_layer in all.chunk_by(|one, next| one.header.layer == next.header.layer) {
+        let first = if of_layer.len() < 3 { 0 } else { first };
+        third.extend(of_layer.iter().skip(first).step_by(3).cloned());
+    }
+    third
 }
 
 /// Returns the subjects with drive-managed layers. On a host-managed drive, writes of the host destroy other sectors.

@@ -27,7 +27,7 @@ static ALLOCATOR: limits::Bounded = limits::Bounded;
 
 /// Number of crafted stores in a usual run of the tests, from seed 0 on: about a minute. Of the first 1,500, nearly a
 /// hundred once showed an error.
-const USUAL: u64 = 20_000;
+const USUAL: u64 = 10_000;
 /// Number of crafted stores in a long run.
 const LONG: u64 = 200_000;
 /// Number of operations that fill a store.

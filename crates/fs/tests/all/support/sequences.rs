@@ -12,6 +12,19 @@ pub(crate) fn setting(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
+/// Returns whether tests are to run in their long form.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("IMBREX_LONG").is_some()
+}
+
+/// Returns every second of `toys`, beginning with the one of number `first` (0 or 1), and all with `IMBREX_LONG=1`.
+pub(crate) fn half(toys: Vec<Toy>, first: usize) -> Vec<Toy> {
+    if is_long() {
+        return toys;
+    }
+    toys.into_iter().skip(first).step_by(2).collect()
+}
+
 /// Checks a part of all sequences of three operations on each of `toys`, with the usual and with the smallest bounds.
 pub(crate) fn judge_sequences_of_three(toys: Vec<Toy>) {
     let every = setting("IMBREX_FS_EVERY", 397) as usize;
