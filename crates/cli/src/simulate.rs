@@ -19,7 +19,7 @@ pub(crate) fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure>
     let prepared = simulation.prepared()?;
     let workload = Workload::find(&args.workload.workload, &asked.workload, &progress)?;
     let simulated = prepared.run(&workload, &progress)?;
-    if let Some(folder) = &simulated.folder {
+    if let Some(folder) = simulated.folder.as_ref().filter(|_| !quiet) {
         let report = folder.file("report.html");
         progress.say(&format!("results are in {}: open {}", folder.path().display(), report.display()));
     }

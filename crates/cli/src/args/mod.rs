@@ -44,7 +44,7 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub command: Command,
 
-    /// Print nothing but results and errors.
+    /// Print nothing but results, warnings and errors.
     #[arg(long, short, global = true)]
     pub quiet: bool,
 }

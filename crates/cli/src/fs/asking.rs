@@ -33,7 +33,13 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 
 /// Returns the absolute path of the device at `path`, for an order to add it to the array served on `directory`. A device
 /// that lies on the array itself is refused: the serving process would wait for itself.
+///
+/// # Errors
+///
+/// Fails if no file system of Imbrex is mounted on `directory`, or if the device is not there or lies on the array.
 pub(super) fn device_for(directory: &Path, path: &Path) -> Result<Value, Failure> {
+    // In a directory without such a file system, the device may lie on the same file system as the directory.
+    stat::ask(directory)?;
     let number = |path: &Path| {
         path.metadata().map(|it| it.dev()).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
     };

@@ -80,7 +80,9 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if let Some(folder) = folder {
         write_files(&folder, &document, &page::html(&document, &ran))?;
         let (shown, report) = (folder.path().display(), folder.file("report.html"));
-        progress.say(&format!("results are in {shown}: open {}", report.display()));
+        if !quiet {
+            progress.say(&format!("results are in {shown}: open {}", report.display()));
+        }
     }
     if args.json {
         output::line(&json::text(&output::with_warnings(&document)?).map_err(Failure::failed)?);

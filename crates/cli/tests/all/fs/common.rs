@@ -15,7 +15,7 @@ pub(crate) const STORES: [(&str, &str); 2] = [("strict-append", "strict-append")
 pub(crate) fn has_fuse() -> bool {
     let is_here = File::options().read(true).write(true).open("/dev/fuse").is_ok();
     if !is_here {
-        eprintln!("SKIPPED: /dev/fuse is not there, or not for this user");
+        eprintln!("skipped: /dev/fuse is not there, or not for this user");
     }
     is_here
 }

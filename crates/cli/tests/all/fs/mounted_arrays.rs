@@ -200,7 +200,7 @@ fn drives_and_copies_are_replaced_and_added_and_damage_is_repaired_beside_a_writ
 fn a_drive_that_fails_in_mid_write_is_replaced_by_a_spare_and_no_application_hears_of_it() {
     let is_root = rustix::process::getuid().is_root();
     if !has_fuse() || !is_root {
-        eprintln!("SKIPPED: a drive that fails is a file on a file system of little room, which root alone can make");
+        eprintln!("skipped: a drive that fails is a file on a file system of little room, which root alone can make");
         return;
     }
     let mut bench = Bench::new();
@@ -294,7 +294,7 @@ fn thousands_of_lost_ranges_are_named_and_the_status_still_fits() {
 #[test]
 fn a_scrub_names_a_copy_of_the_metadata_that_is_lost() {
     if !has_fuse() || !rustix::process::getuid().is_root() {
-        eprintln!("SKIPPED: only root can make a file system of little room");
+        eprintln!("skipped: only root can make a file system of little room");
         return;
     }
     let mut bench = Bench::new();
@@ -371,6 +371,11 @@ fn mistakes_with_a_mounted_array_are_answered() {
     file(&inside, 1 << 20);
     fails(&["fs", "add", directory, "--drive", word(&inside)], &["inside lies on the array itself"]);
     fails(&["fs", "replace", directory, "--copy", "0", "--with", word(&inside)], &["lies on the array itself"]);
+    let beside = bench.directory.parent().expect("it lies in a folder");
+    fails(
+        &["fs", "replace", word(beside), "--copy", "0", "--with", word(&small)],
+        &["no file system of Imbrex is mounted on", "findmnt"],
+    );
     fails(&["fs", "add", directory, "--drive", "/nowhere"], &["/nowhere", "No such file"]);
     fails(&["fs", "add", directory, "--drive", word(&bench.drives[0])], &["drive0 is drive 0 of the array already"]);
     for (there, said) in
@@ -416,7 +421,7 @@ fn the_kernel_reads_ahead_on_every_drive() {
         return;
     }
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("SKIPPED: only root may set what the kernel reads ahead");
+        return eprintln!("skipped: only root may set what the kernel reads ahead");
     }
     let bench = Bench::new();
     bench.mkfs(&[]);

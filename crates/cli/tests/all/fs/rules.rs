@@ -140,7 +140,7 @@ fn a_whiteout_takes_the_place_of_what_is_renamed() {
 #[test]
 fn an_overlay_stands_on_it() {
     if !std::fs::read_to_string("/proc/filesystems").unwrap().lines().any(|line| line.ends_with("\toverlay")) {
-        eprintln!("SKIPPED: this kernel has no overlay file system, or it is not loaded");
+        eprintln!("skipped: this kernel has no overlay file system, or it is not loaded");
         return;
     }
     on_each_store(|mounted, _| {
