@@ -12,6 +12,8 @@ mod faults;
 mod folders;
 #[cfg(target_os = "linux")]
 mod fs;
+#[cfg(unix)]
+mod install;
 mod interlaced;
 #[cfg(target_os = "linux")]
 mod names;
@@ -19,6 +21,7 @@ mod nbd;
 #[cfg(target_os = "linux")]
 mod options;
 mod own_layer;
+mod pages;
 #[cfg(target_os = "linux")]
 mod pipes;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
