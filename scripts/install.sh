@@ -35,6 +35,8 @@ if [ "${1:-build}" = test ]; then
     need losetup mount
     need fusermount3 fuse3
     need openssl openssl
+    # The client of control sockets in the pages.
+    need socat socat
     # The guest, made of Debian packages: a kernel with ublk and zoned block devices.
     if [ "$(uname -m)" = x86_64 ]; then
         command -v qemu-system-x86_64 >/dev/null 2>&1 || wish+=(qemu-system-x86)

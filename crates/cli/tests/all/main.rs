@@ -21,6 +21,7 @@ mod nbd;
 #[cfg(target_os = "linux")]
 mod options;
 mod own_layer;
+#[cfg(target_os = "linux")]
 mod pages;
 #[cfg(target_os = "linux")]
 mod pipes;
