@@ -78,6 +78,6 @@ fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::List(args) => list::run(args),
         Command::Reproduce(args) => reproduce::run(args, cli.quiet),
         Command::Completions { shell } => manual::completions(*shell),
-        Command::Man { folder } => manual::pages(folder),
+        Command::Man { folder } => manual::pages(folder, cli.quiet),
     }
 }

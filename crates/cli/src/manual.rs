@@ -20,7 +20,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failu
 }
 
 /// Writes a man page for the program and each command into `folder`.
-pub(crate) fn pages(folder: &Path) -> Result<ExitCode, Failure> {
+pub(crate) fn pages(folder: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let failed = |error| Failure::failed(format!("cannot write man pages into {}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
     // The pages are generated elsewhere first, so that a file of that name that is not a page of ours is not
@@ -34,6 +34,8 @@ pub(crate) fn pages(folder: &Path) -> Result<ExitCode, Failure> {
         let page = std::fs::read(made.path().join(name)).map_err(failed)?;
         replace(&folder.join(name), &page)?;
     }
-    message!("man pages are in {}: man -l {}", folder.display(), folder.join("imbrex.1").display());
+    if !quiet {
+        message!("man pages are in {}: man -l {}", folder.display(), folder.join("imbrex.1").display());
+    }
     Ok(ExitCode::Done)
 }

@@ -37,7 +37,9 @@ pub(crate) fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure
     let traces = args.traces.as_deref().map(Traces::find).transpose()?;
     let mut reports = Vec::new();
     for experiment in chosen {
-        progress.say(&format!("{}: {}", experiment.name, experiment.title));
+        if !quiet {
+            progress.say(&format!("{}: {}", experiment.name, experiment.title));
+        }
         let report = experiment.report_over_seeds(args.seeds, traces.as_ref(), folder, &progress)?;
         if !args.json {
             output::line(&as_text(experiment, &report));

@@ -1,9 +1,10 @@
 //! Goal: the commands of the README and of the pages in `docs` work, and their outputs are those on the pages. Method:
-//! each page is a script. Its blocks of commands run in order, in a folder of the page's own, with the built program. In
-//! a block `console`, a line that begins with `$ ` is a command, and the lines after it are its output, standard error
+//! each page is a script. Its blocks of commands run in order, in a folder of the page's own, with the built program.
+//!
+//! In a block `console`, a line that begins with `$ ` is a command, and the lines after it are its output, standard error
 //! included; a command without such lines may print anything. An output that begins with `imbrex: ` is that of a command
-//! that fails; other commands must succeed. In an output on a page, `…` stands for any text within a line, and as a whole line for any lines: times of
-//! the wall clock, identifiers, omissions. In other blocks each line is a command, which must succeed.
+//! that fails; other commands must succeed. In an output, `…` stands for any text within a line, and as a whole line for
+//! any lines: times of the wall clock, identifiers, omissions. In other blocks each line is a command, which must succeed.
 //!
 //! Devices and folders of the pages are replaced by files and folders of the test. [`EXEMPT`] lists blocks that cannot
 //! run, with the reasons.
@@ -12,20 +13,28 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use imbrex_testkit::loop_device::LoopDevice;
+
 /// Preparations for a page.
 struct SetUp {
     /// Path of the page in the repository.
     page: &'static str,
+    /// Programs that the commands call, beside the shell's usual ones, and devices. Without them, the page is skipped.
+    needs: &'static [&'static str],
     /// Commands that run first. `PAGE` in a command is the path of the page.
     before: &'static [&'static str],
     /// Texts of the page and their replacements, in order. `FOLDER` in a replacement is the folder of the page.
     replaced: &'static [(&'static str, &'static str)],
 }
 
+/// Device of FUSE, for pages that mount.
+const FUSE: &str = "/dev/fuse";
+
 const SET_UPS: &[SetUp] = &[
-    SetUp { page: "README.md", before: &[], replaced: &[] },
+    SetUp { page: "README.md", needs: &[], before: &[], replaced: &[] },
     SetUp {
         page: "docs/drive.md",
+        needs: &[],
         // The schedule of faults is the block before the command that takes it.
         before: &[r"sed -n '/^\[\[fault\]\]/,/^```/p' PAGE | sed '/^```/d' >faults.toml"],
         // The commands after the start of a server wait until it serves.
@@ -36,6 +45,7 @@ const SET_UPS: &[SetUp] = &[
     },
     SetUp {
         page: "docs/fs/bench.md",
+        needs: &[],
         before: &["imbrex drive create smr.img --drive caveat-1g --quiet", "imbrex fs mkfs smr.img", "mkdir some"],
         // As many operations as the test has patience for.
         replaced: &[
@@ -47,6 +57,7 @@ const SET_UPS: &[SetUp] = &[
     },
     SetUp {
         page: "docs/fs/guide.md",
+        needs: &[FUSE, "lsblk"],
         before: &[
             "for name in X b c d e f g h i; do imbrex drive create sd$name --drive strict-append --quiet; done",
             "truncate -s 256M nvme0n1p4 nvme1n1p4 nvme2n1p4",
@@ -75,6 +86,7 @@ const SET_UPS: &[SetUp] = &[
     },
     SetUp {
         page: "docs/fs/operations.md",
+        needs: &[FUSE],
         before: &[
             "for name in b c d; do imbrex drive create sd$name --drive strict-append --quiet; done",
             "truncate -s 256M nvme nvmeX && mkdir mnt",
@@ -90,13 +102,15 @@ const SET_UPS: &[SetUp] = &[
     },
     SetUp {
         page: "docs/is-my-drive-shingled.md",
+        needs: &[],
         before: &[],
         // A simulated drive takes the place of a real one.
         replaced: &[("sudo ", ""), ("/dev/sdX", "sim:seagate-st8000as0022")],
     },
-    SetUp { page: "docs/probe.md", before: &[], replaced: &[] },
+    SetUp { page: "docs/probe.md", needs: &[], before: &[], replaced: &[] },
     SetUp {
         page: "docs/serve.md",
+        needs: &[FUSE, "nbdinfo", "nbdcopy", "nbdfuse", "fio", "socat", "losetup", "mkfs.ext4", "fusermount3"],
         before: &["truncate -s 1M filesystem.raw", "mkdir backup mnt"],
         // A kernel's NBD client and a virtual machine are left out. The job for CI begins when the first server has ended.
         replaced: &[
@@ -121,6 +135,7 @@ const SET_UPS: &[SetUp] = &[
     },
     SetUp {
         page: "docs/traces.md",
+        needs: &[],
         before: &[
             r"printf '0,W,8,4096\n1000,R,16,4096\n' >requests.csv",
             r"printf 'a\t0\tsda\t1\t4096\t8\nb\t5\tsda\t0\t8192\t8\n' >requests.tsv",
@@ -130,11 +145,13 @@ const SET_UPS: &[SetUp] = &[
     },
     SetUp {
         page: "docs/tutorial.md",
+        needs: &[],
         before: &["imbrex trace convert cloudphysics-w106 my-trace.csv --limit 2000", "gzip my-trace.csv"],
         replaced: &[("cassuto/fig06-08", "cassuto/fig06-08 --out reproduced")],
     },
     SetUp {
         page: "docs/validation.md",
+        needs: &["fio"],
         before: &[
             "imbrex simulate 'rw=randread,bs=4k,number_ios=3000,seed=1' --drive cmr-7200 --no-baseline --per-io --out made",
             "cp made/ios.parquet MEASURED",
@@ -306,12 +323,10 @@ fn run(set_up: &SetUp, steps: &[&Step], folder: &Path) -> Vec<(String, i32)> {
     script.push_str("losetup -a 2>/dev/null | grep -F \"($PWD\" | cut -d : -f 1 | xargs -r -n 1 losetup -d\n");
     script.push_str("grep -F \" $PWD\" /proc/mounts | cut -d ' ' -f 2 | xargs -r -n 1 umount -l\n");
     script.push_str("kill $(jobs -p) 2>/dev/null\nwait\n");
-    let program = Path::new(env!("CARGO_BIN_EXE_imbrex")).parent().expect("a program lies in a folder").to_path_buf();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").expect("there is a PATH"));
     let output = Command::new("timeout")
         .args(["300", "bash", "-c", &script])
         .current_dir(folder)
-        .env("PATH", path)
+        .env("PATH", search_path())
         .env("XDG_RUNTIME_DIR", folder)
         .env_remove("COLUMNS")
         .stdin(Stdio::null())
@@ -327,6 +342,13 @@ fn run(set_up: &SetUp, steps: &[&Step], folder: &Path) -> Vec<(String, i32)> {
             (output.to_string(), code.lines().next().unwrap_or_default().parse().expect("an exit code"))
         })
         .collect()
+}
+
+/// Returns the folders in which the commands find programs: that of the built program first.
+fn search_path() -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_imbrex"));
+    let folder = program.parent().expect("a program lies in a folder").display();
+    format!("{folder}:{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }
 
 /// Returns the entry of [`EXEMPT`] for a block of a page, if there is one.
@@ -363,12 +385,18 @@ fn judge(set_up: &SetUp) -> (usize, Vec<String>) {
 
 fn page(name: &str) {
     let set_up = SET_UPS.iter().find(|set_up| set_up.page == name).expect("it has a set-up");
-    let mounts = ["docs/fs/guide.md", "docs/fs/operations.md", "docs/serve.md"].contains(&name);
-    if mounts && File::options().read(true).write(true).open("/dev/fuse").is_err() {
-        return eprintln!("skipped: {name}: /dev/fuse is not there, or not for this user");
+    if set_up.needs.contains(&FUSE) && File::options().read(true).write(true).open(FUSE).is_err() {
+        return eprintln!("skipped: {name}: {FUSE} is not there, or not for this user");
     }
-    if name == "docs/serve.md" && (!rustix::process::geteuid().is_root() || !Path::new("/dev/loop-control").exists()) {
-        return eprintln!("skipped: {name}: only root can make a loop device");
+    let is_there = |program: &&str| search_path().split(':').any(|folder| Path::new(folder).join(program).exists());
+    if let Some(program) = set_up.needs.iter().find(|program| !is_there(program)) {
+        return eprintln!("skipped: {name}: {program} is not here");
+    }
+    if set_up.needs.contains(&"losetup") {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        file.as_file().set_len(1 << 20).expect("there is room");
+        // It prints why it is skipped.
+        let Some(_device) = LoopDevice::over(&file.path().to_string_lossy()) else { return };
     }
     let (count, faults) = judge(set_up);
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));

@@ -79,6 +79,26 @@ fn every_request_of_the_real_samples_completes_with_nothing_lost() {
 }
 
 #[test]
+fn quiet_commands_print_only_results_and_warnings() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let words = "rw=randwrite,bs=4k,number_ios=10";
+    for (command, told) in [
+        (vec!["simulate", words, "-d", "cmr-7200", "--no-baseline", "--out", &path("simulated")], "results are in"),
+        (vec!["man", &path("man")], "man pages are in"),
+        (vec!["reproduce", "aghayev/fig14", "--out", &path("reproduced")], "aghayev/fig14: "),
+    ] {
+        let said = |words: &[&str]| {
+            let output = imbrex(words);
+            assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8_lossy(&output.stderr).into_owned()
+        };
+        assert!(said(&command).contains(told), "{command:?}");
+        assert_eq!(said(&[&command[..], &["--quiet"]].concat()), "", "{command:?}");
+    }
+}
+
+#[test]
 fn two_runs_differ_in_wall_clock_fields_alone() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = file(folder.path(), "trace.csv", msr_lines(3000));

@@ -62,6 +62,8 @@ fn fragmented(drive: &str, depth: u32, lba: u64, replication: &Replication) -> R
     Observed::run(drive, depth, script, replication)
 }
 
+/// Bases of short and of long seeks in the profile of Emulated-SMR-3, in ns.
+const SEEK_BASES_NS: [u64; 2] = [776_000, 5_065_000];
 /// Times by which the seeks of the table are longer than those of the profile, in ms.
 const LONGER_BY_MS: [u64; 6] = [0, 1, 2, 3, 4, 6];
 
@@ -69,7 +71,7 @@ const LONGER_BY_MS: [u64; 6] = [0, 1, 2, 3, 4, 6];
 fn seek_table(replication: &Replication) -> Result<Table, Failure> {
     let mut rows = Vec::new();
     for longer_ms in LONGER_BY_MS {
-        let [short, long] = [776_000, 5_065_000].map(|base: u64| base + longer_ms * 1_000_000);
+        let [short, long] = SEEK_BASES_NS.map(|base| base + longer_ms * 1_000_000);
         let drive = format!("{EMULATED_3}:mechanics.seek.short_base_ns={short},mechanics.seek.long_base_ns={long}");
         let room = capacity_sectors(&fresh(&drive)?) - 2 * WRITTEN * BLOCK_SECTORS;
         let mut row = vec![format!("{:.1} ms", (short + 24_000) as f64 / 1e6)];
@@ -190,4 +192,23 @@ fn latency_chart(id: &str, drive: &str, trials: &[Observed]) -> String {
         chart = chart.with(Series::new(format!("{place} addresses"), Shape::Dots, look, points));
     }
     chart.svg(Style::Standalone)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: the table of seeks begins with those of the profile.
+
+    use super::*;
+
+    #[test]
+    fn the_bases_of_seeks_are_those_of_the_profile() {
+        let profiles = imbrex_disk::profile::BUILT_IN;
+        let (_, text) = profiles.iter().find(|(name, _)| *name == EMULATED_3).expect("it is built in");
+        let base = |key: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(key)).expect("the profile has it");
+            line.trim_start_matches(" = ").split_whitespace().next().map(|number| number.replace('_', ""))
+        };
+        let bases = ["short_base_ns", "long_base_ns"].map(|key| base(key).and_then(|number| number.parse().ok()));
+        assert_eq!(bases, SEEK_BASES_NS.map(Some));
+    }
 }

@@ -87,7 +87,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
          shows the order of the bands of {EMULATED_3}. Cleaning merges bands in the order of their addresses, each into \
          the free band that follows, so overwriting {OVERWRITES} blocks at once keeps the order. With pauses between \
          rounds of overwrites, the order within the zone is lost. We added these rounds after the first result, so the \
-         sentence is not judged. Bands stay in their zone of 40 GiB, so the zones themselves are still seen."
+         sentence is not judged. Bands stay in their zone of 40 GiB. Test 11 itself was not run on the used drive."
     ));
     report.remarks.push(
         "In Aghayev 2015 the conventional region at the middle diameter of the Seagate drive has a layout of its own \
