@@ -59,16 +59,16 @@ fn the_examples_of_the_page_run_as_they_stand() {
         }
     }
     assert!(examples >= 9, "{examples} examples");
-    let json = imbrex(folder.path(), &["drive", "fault", "disk.imbrex", "list", "--json"]);
+    let json = imbrex(folder.path(), &["drive", "fault", "zoned.imbrex", "list", "--json"]);
     let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(json["schema"], "imbrex.drive-fault/1");
     assert_eq!(json["unreadable"], serde_json::json!([{ "lba": 4096, "sectors": 8 }]));
     assert_eq!(json["slow"], serde_json::json!([{ "lba": 0, "sectors": 64, "by_ns": 200_000_000 }]));
     assert_eq!(json["zones"], serde_json::json!([{ "zone": 5, "condition": "read-only" }]));
-    let zones = imbrex(folder.path(), &["drive", "dump", "disk.imbrex", "--bands", "--json"]);
+    let zones = imbrex(folder.path(), &["drive", "dump", "zoned.imbrex", "--bands", "--json"]);
     let zones: Value = serde_json::from_slice(&zones.stdout).expect("JSON");
     assert_eq!(zones["bands"][6]["pointer_sectors"], 3);
-    let journal = said(&imbrex(folder.path(), &["drive", "dump", "disk.imbrex", "--journal"]));
+    let journal = said(&imbrex(folder.path(), &["drive", "dump", "zoned.imbrex", "--journal"]));
     assert!(journal.contains("what slow  lba 0  sectors 64  by_ns 200000000"), "{journal}");
 }
 
