@@ -16,6 +16,7 @@
 mod message;
 
 mod args;
+mod complete;
 mod consent;
 mod displaced;
 mod drive;
@@ -31,6 +32,7 @@ mod output;
 mod probe;
 mod reproduce;
 mod serve;
+mod service;
 mod simulate;
 mod sweep;
 mod trace;
@@ -38,7 +40,8 @@ mod trace_info;
 mod usage;
 mod validate;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
 use imbrex::Failure;
 
 use crate::args::{Cli, Command};
@@ -49,6 +52,8 @@ use crate::error::ExitCode;
 /// process within this function.
 pub fn main() -> std::process::ExitCode {
     file_limit::report_as_error();
+    // Ends the process if a shell asks for completions.
+    CompleteEnv::with_factory(Cli::command).var(manual::COMPLETION_VARIABLE).complete();
     let cli = Cli::try_parse_from(fs::helper::arguments()).unwrap_or_else(|error| usage::leave(&error));
     if let Command::Fs(fs::args::FsCommand::Mount(_)) = &cli.command {
         imbrex_fuse::share_memory();

@@ -23,6 +23,7 @@ use crate::displaced::Displaced;
 use crate::drive::fault as faults;
 use crate::error::ExitCode;
 use crate::interrupt;
+use crate::service;
 use imbrex::Failure;
 use imbrex::drives;
 use imbrex::human;
@@ -68,6 +69,7 @@ pub(crate) fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         if !quiet {
             tell_door(&door, &front, pace);
         }
+        service::report_ready();
         interrupt::answer_with("ending all connections, writing back the drive's cache");
         let shown = door.shown();
         door.serve(&front, &control).map_err(|words| Failure::failed(format!("serving at {shown}: {words}")))

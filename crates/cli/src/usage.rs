@@ -23,12 +23,33 @@ pub(crate) fn leave(error: &clap::Error) -> ! {
         output::part(&words);
         std::process::exit(output::finished(ExitCode::Done) as i32)
     }
-    if error.kind() != ErrorKind::ValueValidation {
-        error.exit();
-    }
-    let words = if std::io::stderr().is_terminal() { words.ansi().to_string() } else { words.to_string() };
-    crate::message::part(format_args!("{}", in_plain_words(words)));
+    let words = words.to_string();
+    let words = match error.kind() {
+        // The help of a command that was called without arguments.
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => words,
+        _ => in_our_form(&in_plain_words(words)),
+    };
+    crate::message::part(format_args!("{words}"));
     std::process::exit(ExitCode::Usage as i32)
+}
+
+/// Gives a message of the parser the form of all error messages: `imbrex:` and the fault, then lines with `try:`.
+fn in_our_form(message: &str) -> String {
+    let mut lines = String::new();
+    for line in message.lines().filter(|line| !line.trim().is_empty()) {
+        let line = match line.trim_start() {
+            "For more information, try '--help'." => "  try: --help".to_string(),
+            trimmed => match (trimmed.strip_prefix("error: "), trimmed.strip_prefix("tip: ")) {
+                (Some(fault), _) => format!("imbrex: {fault}"),
+                (_, Some(tip)) => format!("  try: {tip}"),
+                _ if trimmed.starts_with("Usage: ") => format!("  {}", trimmed.replacen("Usage", "usage", 1)),
+                _ => format!("  {trimmed}"),
+            },
+        };
+        lines.push_str(&line);
+        lines.push('\n');
+    }
+    lines
 }
 
 fn in_plain_words(words: String) -> String {
@@ -37,7 +58,31 @@ fn in_plain_words(words: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn wrong_command_lines_have_the_form_of_all_errors() {
+        for (words, expected) in [
+            (
+                &["simulate"][..],
+                "imbrex: the following required arguments were not provided:\n  <WORKLOAD>\n  usage: imbrex simulate <WORKLOAD>\n  try: --help\n",
+            ),
+            (
+                &["simulte"],
+                "imbrex: unrecognized subcommand 'simulte'\n  try: a similar subcommand exists: 'simulate'\n  usage: imbrex [OPTIONS] <COMMAND>\n  try: --help\n",
+            ),
+            (
+                &["serve", "--sync", "no", "x"],
+                "imbrex: invalid value 'no' for '--sync <WHAT>'\n  [possible values: none, barrier]\n  try: --help\n",
+            ),
+        ] {
+            let error = Cli::try_parse_from([&["imbrex"], words].concat()).expect_err("it is wrong");
+            assert_eq!(in_our_form(&error.render().to_string()), expected);
+        }
+    }
 
     #[test]
     fn a_number_that_is_none_is_told_in_plain_words() {

@@ -25,7 +25,7 @@ pub(crate) enum DriveCommand {
         #[arg(value_name = "FILE")]
         image: PathBuf,
         /// The drive: PROFILE[+LAYER][:key=value,…] or a TOML file.
-        #[arg(long, short = 'd', value_name = "DRIVE")]
+        #[arg(long, short = 'd', value_name = "DRIVE", add = crate::complete::drive())]
         drive: String,
         /// Print a description of the new image as JSON.
         #[arg(long)]

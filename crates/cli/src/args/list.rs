@@ -9,6 +9,7 @@ pub(crate) struct ListArgs {
     #[arg(value_enum)]
     pub what: Option<ListChoice>,
     /// One entry: a layer with every parameter, or a drive's profile as TOML.
+    #[arg(add = crate::complete::layer_or_profile())]
     pub name: Option<String>,
     /// Print the list as JSON.
     #[arg(long)]

@@ -43,7 +43,7 @@ pub(crate) struct ValidateArgs {
     pub measured: MeasuredArgs,
 
     /// The drive to compare with them: PROFILE[+LAYER][:key=value,…] or a TOML file.
-    #[arg(long, short = 'd', value_name = "DRIVE")]
+    #[arg(long, short = 'd', value_name = "DRIVE", add = crate::complete::drive())]
     pub drive: String,
 
     /// Requests to issue, in the words of `imbrex simulate`, for fio's json+, which lists no requests [default: the
@@ -68,7 +68,7 @@ pub(crate) struct FitArgs {
     pub measured: MeasuredArgs,
 
     /// The profile to begin with: a name or a TOML file.
-    #[arg(long, value_name = "PROFILE")]
+    #[arg(long, value_name = "PROFILE", add = crate::complete::drive())]
     pub from: String,
 
     /// The file for the fitted profile.

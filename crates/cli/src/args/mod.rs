@@ -17,6 +17,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::complete;
+
 pub(crate) use self::drive::{DriveCommand, DumpParts, FaultWords, ZoneState};
 pub(crate) use self::list::{ListArgs, ListChoice};
 pub(crate) use self::measured::{FitArgs, ValidateArgs};
@@ -28,7 +30,7 @@ pub(crate) use self::workload::WorkloadArgs;
 pub(crate) use crate::fs::args::FsCommand;
 
 /// Exit codes, below the help of the program.
-const EXIT_CODES: &str = "\
+pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  failed, refused or interrupted
@@ -93,7 +95,7 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 pub(crate) struct ReproduceArgs {
     /// A paper (`cassuto`) or one of its experiments (`cassuto/fig12`) [default: all].
-    #[arg(value_name = "EXPERIMENT")]
+    #[arg(value_name = "EXPERIMENT", add = complete::experiment())]
     pub experiment: Option<String>,
     /// The folder that receives reproduction.md and the figures.
     #[arg(long, value_name = "FOLDER", default_value = "docs")]

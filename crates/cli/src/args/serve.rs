@@ -16,7 +16,7 @@ pub(crate) struct ServeArgs {
     pub image: Option<PathBuf>,
 
     /// Serve a new drive held in memory instead: PROFILE[+LAYER][:key=value,…]. Its contents are lost at the end.
-    #[arg(long, short = 'd', value_name = "DRIVE")]
+    #[arg(long, short = 'd', value_name = "DRIVE", add = crate::complete::drive())]
     pub drive: Option<String>,
 
     /// Address at which NBD clients connect: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT. Either this

@@ -19,11 +19,11 @@ pub(crate) struct SimulateArgs {
 
     /// A drive: PROFILE[+LAYER][:key=value,…] or a TOML file. May be given several times; without it, one drive for
     /// each translation layer that is not host-managed.
-    #[arg(long = "drive", short = 'd', value_name = "DRIVE")]
+    #[arg(long = "drive", short = 'd', value_name = "DRIVE", add = crate::complete::drive())]
     pub drives: Vec<String>,
 
     /// The drive to compare with [default: for each drive the conventional one of like geometry].
-    #[arg(long, value_name = "DRIVE")]
+    #[arg(long, value_name = "DRIVE", add = crate::complete::drive())]
     pub baseline: Option<String>,
 
     /// Run no baseline.

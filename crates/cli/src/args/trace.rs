@@ -30,7 +30,7 @@ pub(crate) enum TraceCommand {
         #[arg(value_name = "FILE")]
         output: PathBuf,
         /// The format to write [default: by the file's ending].
-        #[arg(long, value_name = "FORMAT")]
+        #[arg(long, value_name = "FORMAT", add = crate::complete::written_format())]
         to: Option<String>,
         /// Print the result as JSON.
         #[arg(long)]

@@ -3,17 +3,19 @@
 use clap::Args;
 use imbrex::{Failure, WorkloadOptions};
 
+use crate::complete;
+
 /// How to read a workload.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct WorkloadArgs {
     /// A trace file (.gz .zst .xz .bz2 are unpacked), `-` for standard input, a generator in fio's words
     /// (`rw=randwrite,bs=4k,size=10GiB,number_ios=100000`), a TOML file of such words, or a built-in workload
     /// (`imbrex list generators`).
-    #[arg(value_name = "WORKLOAD")]
+    #[arg(value_name = "WORKLOAD", add = complete::workload())]
     pub workload: String,
 
     /// The trace's format, if it does not follow from the contents (`imbrex list formats`).
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::format())]
     pub format: Option<String>,
 
     /// The device to take from a trace of several [default: the busiest].

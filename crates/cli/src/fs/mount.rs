@@ -24,6 +24,7 @@ use super::{helper, umount};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
+use crate::service;
 
 /// Time within which a killed process has released its devices, unless it frees much memory.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -59,6 +60,8 @@ pub(super) fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     if is_in_background {
         leave_terminal()?;
+    } else {
+        service::report_ready();
     }
     interrupt::answer_with("writing everything, unmounting");
     let files = orders.files();

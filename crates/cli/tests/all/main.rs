@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 #[cfg(target_os = "linux")]
+mod completions;
+#[cfg(target_os = "linux")]
 mod consent;
 mod damage;
 mod drive;
@@ -30,6 +32,8 @@ mod powercut;
 mod probe;
 mod reproduce;
 mod seeds;
+#[cfg(target_os = "linux")]
+mod service;
 mod settings;
 mod simulate;
 mod soak;

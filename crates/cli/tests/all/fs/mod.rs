@@ -4,7 +4,7 @@
 mod arrays;
 mod bench_page;
 mod bench_seeds;
-mod common;
+pub(crate) mod common;
 mod copies;
 mod crafted;
 mod full_disk;
