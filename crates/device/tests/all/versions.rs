@@ -1,5 +1,6 @@
-//! Goal: images of earlier versions remain usable: they open read-only, and an upgrade changes only the version.
-//! Method: an image of each version, as written by the program of that version, with known contents.
+//! Goal: images of earlier versions remain usable. Those of an older format open read-only, and an upgrade changes only
+//! the version; those of release 0.1 open for writing as they are. Method: images as written by the program of that
+//! version or release, with known contents.
 //!
 //! Each was made with `imbrex serve IMAGE --time none` and `qemu-io`, in this order: `write -P 0x11 0 64k`, `write -P
 //! 0x22 1M 128k`, `write -P 0x33 3M 8k`, `write -P 0x44 1088k 4k`, `write -P 0x55 200M 4k`, `discard 3M 4k`, `flush`.
@@ -12,6 +13,7 @@ use imbrex_device::check::check_image;
 use imbrex_device::image::Header;
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::media::overlay::Overlay;
+use imbrex_device::snapshot::adopt;
 use imbrex_device::upgrade::upgrade_file;
 use imbrex_device::{DeviceError, EmulatedDrive};
 
@@ -24,6 +26,15 @@ const FIXTURES: [(&str, bool, bool); 4] = [
     ("version-2-media-cache-killed", true, true),
     ("version-2-imr", true, false),
     ("version-2-flash", false, false),
+];
+
+/// Images of release 0.1 of the program, which have version 3 of the format: name, killed, keeps trims.
+const OF_RELEASE_0_1: [(&str, bool, bool); 5] = [
+    ("release-0.1-media-cache", false, true),
+    ("release-0.1-media-cache-killed", true, true),
+    ("release-0.1-imr", true, false),
+    ("release-0.1-set-associative", true, true),
+    ("release-0.1-flash", false, false),
 ];
 
 /// Returns the runs of known bytes: offset, length, value.
@@ -110,6 +121,30 @@ fn an_upgrade_keeps_contents_identity_and_room() {
         drop(drive);
         let again = upgrade_file(&path, |_, _| ()).expect_err("it is of this version").to_string();
         assert!(again.contains("version 3 already"), "{again}");
+    }
+}
+
+#[test]
+fn an_image_of_release_0_1_is_sound_and_takes_writes() {
+    for fixture in OF_RELEASE_0_1 {
+        let (name, ..) = fixture;
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = unpacked(folder.path(), name);
+        adopt(&path).expect("the copy becomes an image of its own");
+        let media = Overlay::new(FileMedium::open(&path, Mode::Read, false).expect("it opens"));
+        let checked = check_image(media, "image", &mut |_, _| {}).expect("it opens");
+        assert_eq!(checked.findings, [], "{name}");
+        is_as_written(&mut EmulatedDrive::open_file_to_look(&path).expect("it opens"), fixture);
+        let mut drive = EmulatedDrive::open_file(&path, false).expect("it is worked on");
+        is_as_written(&mut drive, fixture);
+        drive.write(5 * MIB, &[9; 8192], true).expect("it takes writes");
+        drive.shut_down().expect("it ends");
+        drop(drive);
+        let mut drive = EmulatedDrive::open_file(&path, false).expect("it opens again");
+        is_as_written(&mut drive, fixture);
+        let mut bytes = [0; 8192];
+        drive.read(5 * MIB, &mut bytes).expect("it reads");
+        assert_eq!(bytes, [9; 8192], "{name}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Goal: stores of earlier formats remain usable. They can be mounted read-only unchanged, are written only after an
-//! upgrade, and an upgrade changes nothing but the format. Method: a store of each kind, kept as the program of that
-//! format left it, with known files.
+//! upgrade, and an upgrade changes nothing but the format. Stores of release 0.1, which have the format of today, are
+//! mounted for writing as they are. Method: a store of each kind, kept as the program of that format or release left it,
+//! with known files.
 //!
 //! Each was made with `imbrex fs mkfs` on an image of `strict-append`, on one of `caveat-1g`, and as `--store log
 //! --parity 1` on three files of 48 MiB with two of `--meta-size 4MiB`. It was mounted with `-o time=none`, filled as
@@ -25,6 +26,13 @@ const FIXTURES: [&[&str]; 3] = [
     &["format-8-strict-append"],
     &["format-8-caveat"],
     &["format-8-log-d0", "format-8-log-d1", "format-8-log-d2", "format-8-log-m0", "format-8-log-m1"],
+];
+
+/// The devices of each store of release 0.1 of the program.
+const OF_RELEASE_0_1: [&[&str]; 3] = [
+    &["release-0.1-strict-append"],
+    &["release-0.1-caveat"],
+    &["release-0.1-log-d0", "release-0.1-log-d1", "release-0.1-log-d2", "release-0.1-log-m0", "release-0.1-log-m1"],
 ];
 
 /// Contents of a directory entry in the expected listing.
@@ -188,6 +196,25 @@ fn an_upgrade_changes_nothing_but_the_format() {
         let look = async |_, mounted: Mounted| (mounted.records, mounted.lost_from, mounted.outdated_copies.len());
         let mounted = with_mounted(&paths, MountOptions::default(), look).unwrap();
         assert_eq!(mounted, (0, None, 0), "{}: the upgrade took a checkpoint", names[0]);
+        is_found_as_written(&paths, FORMAT);
+    }
+}
+
+#[test]
+fn a_store_of_release_0_1_is_recovered_and_takes_writes() {
+    for names in OF_RELEASE_0_1 {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = unpacked(folder.path(), names);
+        let find = async |fs: Fs, mounted: Mounted| (read_all(&fs).await, mounted.records, mounted.lost_from);
+        let (found, records, lost_from) = with_mounted(&paths, read_only(), find).unwrap();
+        assert_is_as_written(&found, names[0]);
+        assert!(records > 0 && lost_from.is_none(), "{}: {records} records, lost from {lost_from:?}", names[0]);
+        let write = async |fs: Fs, _| {
+            let inode = fs.lookup(ROOT, b"late").unwrap().inode;
+            fs.write(inode, 0, &[b'h'; 10_000]).await.unwrap();
+            fs.fsync(inode).await.unwrap();
+        };
+        with_mounted(&paths, MountOptions::default(), write).unwrap();
         is_found_as_written(&paths, FORMAT);
     }
 }
