@@ -4,7 +4,7 @@ CARGO ?= cargo
 OUT   ?= out
 PREFIX ?= /usr/local
 
-.PHONY: help build install uninstall demo check test hooks test-guest test-long judge-fs mutants probe-nightly bench bench-fuse reproduce clean
+.PHONY: help build install uninstall wheel static deb image packages test-packages demo check test hooks test-guest test-long judge-fs mutants probe-nightly bench bench-fuse reproduce site clean
 
 help:            ## Say what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -20,6 +20,21 @@ install:         ## Install the program, manual pages and completions below PREF
 
 uninstall:       ## Remove what `make install` with the same PREFIX installed
 	@scripts/place.sh remove "$(DESTDIR)$(PREFIX)"
+
+wheel static deb image:
+	@scripts/install.sh packages
+	scripts/package/$@.sh $(OUT)/packages
+
+wheel:           ## Make the Python wheel, which has the program as well (out/packages)
+static:          ## Make the archive with the static program for Linux on x86-64
+deb:             ## Make the Debian package
+image:           ## Make the container image, without a daemon
+
+packages: static image deb wheel ## Make all packages
+
+test-packages:   ## Install each package in out/packages into clean Debian roots, without a network, and run it
+	@scripts/install.sh packages
+	scripts/package/test.sh $(OUT)/packages
 
 demo: build      ## Run a built-in workload on one drive of every kind; table and report
 	target/release/imbrex simulate demo --out $(OUT)/demo
@@ -68,6 +83,9 @@ bench-fuse:      ## Measure the file systems behind a mount beside libfuse's pas
 
 reproduce: build ## Reproduce the papers' figures into docs/
 	target/release/imbrex reproduce
+
+site:            ## Build the documentation site (out/site) with mdBook, and check its links
+	scripts/site.sh "$(OUT)/site"
 
 clean:           ## Remove what was built
 	$(CARGO) clean

@@ -4,7 +4,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 log=$(mktemp)
-trap 'rm -f "$log" "$log.guest" "$log.python" "$log.deny" "$log.nextest"' EXIT
+trap 'rm -f "$log" "$log.action" "$log.guest" "$log.python" "$log.deny" "$log.nextest"' EXIT
 failed=0
 
 step() { # NAME COMMAND…
@@ -52,6 +52,16 @@ IMBREX=${CARGO_TARGET_DIR:-target}/debug/imbrex scripts/guest/test.sh --core 2>&
 [ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
 cat "$log.guest" >>"$log"
 
+echo "── the action, by its steps"
+IMBREX=${CARGO_TARGET_DIR:-target}/debug/imbrex scripts/action/test.sh 2>&1 | tee "$log.action"
+[ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
+cat "$log.action" >>"$log"
+
+# The site itself needs mdBook: make site.
+site=$(mktemp -d)
+step "sources of the documentation site" python3 scripts/site/source.py "${CARGO_TARGET_DIR:-target}/debug/imbrex" "$site"
+rm -rf "$site"
+
 echo "── the Python package, from its wheel"
 scripts/test-python.sh 2>&1 | tee "$log.python"
 [ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
@@ -74,13 +84,13 @@ awk '
     /^failures:$/ && !inside {inside = 1; lines = 0; print "\n── failed:" running}
     /^test result:/ {inside = 0}
     inside && lines++ < 80 {print}
-    /^(guest|python): FAILED|^FAILED / {print}
+    /^(guest|python|action): FAILED|^FAILED / {print}
 ' "$log"
 
 summary=$(grep -E '^ +Summary +\[' "$log.nextest" | grep -oE '[0-9]+ (passed|failed|timed out|exec failed)')
-passed=$({ awk '/^test result:/ {print $4} /^(guest|python): [0-9]+ passed/ {print $2}' "$log"; grep ' passed' <<<"$summary"; } |
+passed=$({ awk '/^test result:/ {print $4} /^(guest|python|action): [0-9]+ passed/ {print $2}' "$log"; grep ' passed' <<<"$summary"; } |
     awk '{n += $1} END {print n + 0}')
-broken=$({ awk '/^test result:/ {print $6} /^(guest|python): [0-9]+ passed/ {print $4}' "$log"; grep -v ' passed' <<<"$summary"; } |
+broken=$({ awk '/^test result:/ {print $6} /^(guest|python|action): [0-9]+ passed/ {print $4}' "$log"; grep -v ' passed' <<<"$summary"; } |
     awk '{n += $1} END {print n + 0}')
 skipped=$(cat "$log" "$log.nextest" | grep -c '^skipped: ')
 echo
@@ -90,6 +100,6 @@ cat "$log" "$log.nextest" | grep '^skipped: ' | sort | uniq -c
 # Each failure by name, as the last lines: a log is often read from its end.
 sed -nE '/^ +Summary +\[/,$ s/^ +([A-Z][-A-Z0-9 +]*[A-Z0-9]) +\[[^]]*\]( \([^)]*\))? +(.*)/\1 \3/p' "$log.nextest"
 grep -E '^error: could not compile' "$log.nextest" | sort -u
-grep -E '^test .* \.\.\. FAILED$|^(guest|python): .*FAILED|^FAILED |^failed: |^error: (test failed|doctest failed|could not compile)' "$log" | sort -u
+grep -E '^test .* \.\.\. FAILED$|^(guest|python|action): .*FAILED|^FAILED |^failed: |^error: (test failed|doctest failed|could not compile)' "$log" | sort -u
 echo "$passed passed, $broken failed, $skipped skipped"
 exit "$failed"
