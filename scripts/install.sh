@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what `make demo` (build), `make test` (build, test) or `make mutants` (build, mutants) needs and is not there, and
-# says so.
+# Installs what `make demo` (build), `make test` (build, test), `make mutants` (build, mutants) or `make packages` (build, packages)
+# needs and is not there, and says so.
 # As root, or through sudo; Debian and Ubuntu.
 set -euo pipefail
 
@@ -19,6 +19,8 @@ if [ "${1:-build}" = test ]; then
     need python3 python3
     # Debian has the environments of Python in a package of their own.
     python3 -c 'import venv, ensurepip' 2>/dev/null || want+=(python3-venv)
+    # The steps of the action are read from its file.
+    python3 -c 'import yaml' 2>/dev/null || want+=(python3-yaml)
     need chromium chromium
     # Clients of served drives.
     need fio fio
@@ -43,6 +45,17 @@ if [ "${1:-build}" = test ]; then
         command -v xz >/dev/null 2>&1 || wish+=(xz-utils)
         [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || wish+=(debian-archive-keyring)
     fi
+fi
+
+if [ "${1:-build}" = packages ]; then
+    need python3 python3
+    python3 -c 'import venv, ensurepip' 2>/dev/null || want+=(python3-venv)
+    need dpkg-deb dpkg
+    need umoci umoci
+    # The tests of packages: clean roots, checks by other programs.
+    need mmdebstrap mmdebstrap
+    need lintian lintian
+    need skopeo skopeo
 fi
 
 if [ "$((${#want[@]} + ${#wish[@]}))" -gt 0 ]; then

@@ -33,6 +33,12 @@ const FUSE: &str = "/dev/fuse";
 const SET_UPS: &[SetUp] = &[
     SetUp { page: "README.md", needs: &[], before: &[], replaced: &[] },
     SetUp {
+        page: "docs/ci.md",
+        needs: &[FUSE, "nbdfuse", "fusermount3"],
+        before: &[],
+        replaced: &[("/tmp/", "FOLDER/")],
+    },
+    SetUp {
         page: "docs/drive.md",
         needs: &[],
         // The schedule of faults is the block before the command that takes it.
@@ -474,6 +480,7 @@ macro_rules! pages {
 
 pages! {
     the_readme: "README.md",
+    tests_of_other_projects: "docs/ci.md",
     drives: "docs/drive.md",
     benchmarks_of_file_systems: "docs/fs/bench.md",
     the_guide_to_file_systems: "docs/fs/guide.md",
