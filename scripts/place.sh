@@ -14,18 +14,8 @@ usage() {
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Writes all files below $work/files, as they lie below the folder.
 make_files() { # PROGRAM
-    local files=$work/files
-    mkdir -p "$files"/{bin,share/man/man1,share/bash-completion/completions,share/zsh/site-functions,share/fish/vendor_completions.d}
-    install -m 755 "$1" "$files/bin/imbrex"
-    "$1" man --quiet "$files/share/man/man1" >/dev/null 2>&1 || {
-        echo "scripts/place.sh: $1 does not run: build it anew" >&2
-        exit 1
-    }
-    "$1" completions bash >"$files/share/bash-completion/completions/imbrex"
-    "$1" completions zsh >"$files/share/zsh/site-functions/_imbrex"
-    "$1" completions fish >"$files/share/fish/vendor_completions.d/imbrex.fish"
+    "$(dirname "$0")/package/files.sh" "$1" "$work/files"
 }
 
 # Removes the manual pages of an older version, whose commands may have had other names.
