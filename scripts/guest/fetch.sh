@@ -2,6 +2,7 @@
 # Fetches what the guest is made of, and prints its folder: KERNEL (vmlinuz), modules, a Debian root with the tools.
 # Nothing is installed: the packages are downloaded with apt-get, checked by it against Debian's keys, and unpacked.
 # All of it stays in a cache outside of the repository ($IMBREX_GUEST_CACHE); a second run downloads nothing.
+# The mirror is that of this machine's apt, if the machine is Debian's, or $IMBREX_DEBIAN_MIRROR.
 set -euo pipefail
 
 cache=${IMBREX_GUEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/imbrex/guest}
@@ -29,12 +30,23 @@ for command in apt-get dpkg-deb xz; do
 done
 [ -e "$keyring" ] || { say "no $keyring: install debian-archive-keyring"; exit 1; }
 
+# The first source of apt that holds Debian itself, and not only its security updates.
+mirror=${IMBREX_DEBIAN_MIRROR:-}
+if [ -z "$mirror" ] && (. /etc/os-release && [ "$ID" = debian ]); then
+    mirror=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' | awk '$1 !~ /security/ {print $2; exit}')
+fi
+[ -n "$mirror" ] || {
+    say "the guest is made of Debian packages, and this machine's apt has no source of them"
+    say "try: IMBREX_DEBIAN_MIRROR=ADDRESS, the address of a Debian mirror (https://www.debian.org/mirror/list)"
+    exit 1
+}
+
 rm -rf "$guest"
 apt=$cache/apt
 mkdir -p "$guest" "$apt"/{lists/partial,cache/archives/partial,parts,preferences}
 cat >"$apt/parts/debian.sources" <<END
 Types: deb deb-src
-URIs: http://deb.debian.org/debian
+URIs: $mirror
 Suites: $kernel_suite $tools_suite
 Components: main
 Architectures: amd64
