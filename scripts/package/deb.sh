@@ -10,6 +10,7 @@ program=$(scripts/package/program.sh gnu)
 version=$("$program" --version | cut -d' ' -f2)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+maintainer="Imbrex developers <imbrex@users.noreply.github.com>"
 root=$work/root doc=$work/root/usr/share/doc/imbrex
 
 scripts/package/files.sh "$program" "$root/usr" zsh/vendor-completions
@@ -20,7 +21,14 @@ ln -s imbrex-fs-mount.1.gz "$root/usr/share/man/man1/mount.fuse.imbrex.1.gz"
 install -D -m 644 -t "$root/usr/lib/systemd/system" scripts/package/systemd/*.service
 install -D -m 644 -t "$doc/examples" scripts/package/systemd/*.conf
 find "$root/usr/share/man" -type f -exec gzip --no-name -9 {} +
-gzip --no-name -9 <CHANGELOG.md >"$doc/changelog.gz"
+gzip --no-name -9 <CHANGELOG.md >"$doc/CHANGELOG.md.gz"
+gzip --no-name -9 >"$doc/changelog.gz" <<CHANGES
+imbrex ($version) stable; urgency=medium
+
+  * CHANGELOG.md.gz lists the changes.
+
+ -- $maintainer  $(date --utc --date="@$SOURCE_DATE_EPOCH" --rfc-email)
+CHANGES
 {
     cat scripts/package/copyright
     sed 's/^$/./; s/^/ /' LICENSE-MIT
@@ -34,7 +42,7 @@ cat >"$root/DEBIAN/control" <<CONTROL
 Package: imbrex
 Version: $version
 Architecture: amd64
-Maintainer: Imbrex developers <imbrex@users.noreply.github.com>
+Maintainer: $maintainer
 Installed-Size: $(du -ks --apparent-size "$root/usr" | cut -f1)
 Depends: libc6 (>= 2.28)
 Recommends: fuse3

@@ -1,11 +1,14 @@
 # Sourced by the scripts that build packages: no path of this machine and no time of the build may reach a package.
-home=${CARGO_HOME:-$HOME/.cargo}
-maps="$PWD=/imbrex $(realpath "$home")=/cargo"
-for map in $maps; do
-    RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$map"
-    CFLAGS="${CFLAGS:-} -ffile-prefix-map=$map"
-done
-export RUSTFLAGS CFLAGS
+# A script that calls another has set these already: other flags would build everything anew.
+if [ -z "${IMBREX_PACKAGE_FLAGS:-}" ]; then
+    home=${CARGO_HOME:-$HOME/.cargo}
+    for map in "$PWD=/imbrex" "$(realpath "$home")=/cargo"; do
+        RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$map"
+        CFLAGS="${CFLAGS:-} -ffile-prefix-map=$map"
+    done
+    IMBREX_PACKAGE_FLAGS=set
+    export RUSTFLAGS CFLAGS IMBREX_PACKAGE_FLAGS
+fi
 # The time of the newest commit stands for that of every file in a package.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH

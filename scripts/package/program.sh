@@ -18,9 +18,12 @@ esac
 
 PATH=$(scripts/package/tools.sh):$PATH
 source scripts/package/environment.sh
+# Apart from other builds, whose settings would make cargo build the libraries anew each time.
+CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")/package/$1
+export CARGO_TARGET_DIR
 rustc --print target-libdir --target "$target" | grep -q . && [ -d "$(rustc --print target-libdir --target "$target")" ] || {
     echo "imbrex: adding the Rust target $target (rustup)" >&2
     rustup target add "$target" >&2
 }
 cargo zigbuild --profile dist --locked --bin imbrex --target "$target$version" >&2
-echo "$(realpath "${CARGO_TARGET_DIR:-target}")/$target/dist/imbrex"
+echo "$CARGO_TARGET_DIR/$target/dist/imbrex"

@@ -12,7 +12,7 @@ program=$(scripts/package/program.sh gnu)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-maturin build --quiet --zig --profile dist --locked --target x86_64-unknown-linux-gnu --compatibility manylinux_2_28 \
+CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")/package/wheel maturin build --quiet --zig --profile dist --locked --target x86_64-unknown-linux-gnu --compatibility manylinux_2_28 \
     --interpreter python3 --out "$work/built"
 wheel unpack --dest "$work" "$work"/built/imbrex-*.whl >/dev/null
 root=$(echo "$work"/imbrex-*)
