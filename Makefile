@@ -4,7 +4,7 @@ CARGO ?= cargo
 OUT   ?= out
 PREFIX ?= /usr/local
 
-.PHONY: help build install uninstall wheel static deb image packages test-packages demo check test check-other-systems hooks test-guest test-long judge-fs mutants probe-nightly bench bench-fuse reproduce site clean
+.PHONY: help build install uninstall wheel static deb image packages test-packages demo check test check-other-systems semver hooks test-guest test-long judge-fs mutants probe-nightly bench bench-fuse reproduce site clean
 
 help:            ## Say what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -50,6 +50,9 @@ test:            ## Install what is needed and run everything
 check-other-systems: ## Check that the crates without input and output compile for Windows and macOS
 	@scripts/install.sh packages
 	scripts/other-systems.sh
+
+semver:          ## Check the public items of the crates against the last version with a tag
+	scripts/semver.sh
 
 hooks:           ## Install the check of commit subjects into this clone
 	ln -sf "$(CURDIR)/scripts/commit-msg" "$$(git rev-parse --git-path hooks)/commit-msg"
