@@ -30,6 +30,8 @@ static:          ## Make the archive with the static program for Linux on x86-64
 deb:             ## Make the Debian package
 image:           ## Make the container image, without a daemon
 
+# Each installs what it needs.
+.NOTPARALLEL: packages
 packages: static image deb wheel ## Make all packages
 
 test-packages:   ## Install each package in out/packages into clean Debian roots, without a network, and run it

@@ -54,6 +54,8 @@ if [ "${1:-build}" = packages ]; then
     need umoci umoci
     # The tests of packages: clean roots, checks by other programs.
     need mmdebstrap mmdebstrap
+    [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || want+=(debian-archive-keyring)
+    need systemd-analyze systemd
     need lintian lintian
     need skopeo skopeo
 fi

@@ -4,8 +4,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+version=0.49.0
 newest=""
-for tag in $(git tag --list 'v[0-9]*' --sort=version:refname); do
+# Neither candidates for a release, such as v0.3.0-rc1, nor the tag of the present commit.
+for tag in $(git tag --list 'v[0-9]*' --no-contains HEAD --sort=version:refname | grep -v -); do
     [ "$(printf 'v0.2.0\n%s\n' "$tag" | sort --version-sort | head -1)" = v0.2.0 ] && newest=$tag
 done
 if [ -z "$newest" ]; then
@@ -13,7 +15,7 @@ if [ -z "$newest" ]; then
     exit 0
 fi
 cargo semver-checks --version >/dev/null 2>&1 || {
-    echo "imbrex: installing cargo-semver-checks (cargo)" >&2
-    cargo install --quiet --locked cargo-semver-checks
+    echo "imbrex: installing cargo-semver-checks $version (cargo)" >&2
+    cargo install --quiet --locked --version "$version" cargo-semver-checks
 }
 cargo semver-checks --workspace --baseline-rev "$newest"

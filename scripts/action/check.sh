@@ -28,6 +28,9 @@ case $ACTION_DEVICE:$ACTION_ADDRESS in
     nbd: | nbd:unix:*) ;;
     nbd:*) fail "address is '$ACTION_ADDRESS': device nbd needs a Unix socket" ;;
 esac
+if grep -qxE -- '-q|--quiet' <<<"$ACTION_OPTIONS"; then
+    fail "options has --quiet: the action waits for a line that it would suppress"
+fi
 if [ -n "$ACTION_PROGRAM" ] && ! { [ -f "$ACTION_PROGRAM" ] && [ -x "$ACTION_PROGRAM" ]; }; then
     fail "program is '$ACTION_PROGRAM', which is no program: leave it empty to build one, or name another file"
 fi

@@ -95,7 +95,8 @@ remove_device() {
     local kind device
     kind=$(cat "$folder/kind" 2>/dev/null) || kind=none
     device=$(cat "$folder/device" 2>/dev/null) || device=""
-    if [ -b "$device" ] && findmnt --source "$device" >/dev/null; then
+    # Mount points of the device and of its partitions.
+    if [ -b "$device" ] && lsblk -nro MOUNTPOINT "$device" | grep -q .; then
         echo "$device is mounted: unmount it in an earlier step"
         return 1
     fi

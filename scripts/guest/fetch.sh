@@ -30,10 +30,16 @@ for command in apt-get dpkg-deb xz; do
 done
 [ -e "$keyring" ] || { say "no $keyring: install debian-archive-keyring"; exit 1; }
 
-# The first source of apt that holds Debian itself, and not only its security updates.
+# The source of apt that holds Debian itself, and not only its security updates.
 mirror=${IMBREX_DEBIAN_MIRROR:-}
+mirror_of_apt() {
+    apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 'Created-By: Packages' |
+        awk '$1 == "Debian" && $2 == "Debian" {print $3; exit}'
+}
 if [ -z "$mirror" ] && (. /etc/os-release && [ "$ID" = debian ]); then
-    mirror=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' | awk '$1 !~ /security/ {print $2; exit}')
+    mirror=$(mirror_of_apt)
+    # A new machine has no lists of packages yet.
+    [ -n "$mirror" ] || mirror=$({ apt-get update -qq >&2 || true; } && mirror_of_apt)
 fi
 [ -n "$mirror" ] || {
     say "the guest is made of Debian packages, and this machine's apt has no source of them"

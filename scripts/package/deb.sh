@@ -34,7 +34,7 @@ CHANGES
     sed 's/^$/./; s/^/ /' LICENSE-MIT
     printf '\n'
 } >"$doc/copyright"
-scripts/package/notices.py imbrex-cli x86_64-unknown-linux-gnu | gzip --no-name -9 >"$doc/licenses-of-libraries.gz"
+scripts/package/notices.py x86_64-unknown-linux-gnu imbrex-cli | gzip --no-name -9 >"$doc/licenses-of-libraries.gz"
 
 plain "$root"
 mkdir "$root/DEBIAN"
@@ -43,7 +43,7 @@ Package: imbrex
 Version: $version
 Architecture: amd64
 Maintainer: $maintainer
-Installed-Size: $(du -ks --apparent-size "$root/usr" | cut -f1)
+Installed-Size: $(find "$root/usr" -type f -printf '%s\n' -o -printf '0\n' | awk '{n += $1 == 0 ? 1 : int(($1 + 1023) / 1024)} END {print n}')
 Depends: libc6 (>= 2.28)
 Recommends: fuse3
 Suggests: libnbd-bin, nbd-client, qemu-utils

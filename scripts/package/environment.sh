@@ -1,16 +1,20 @@
-# Sourced by the scripts that build packages: no path of this machine and no time of the build may reach a package.
-# A script that calls another has set these already: other flags would build everything anew.
-if [ -z "${IMBREX_PACKAGE_FLAGS:-}" ]; then
-    home=${CARGO_HOME:-$HOME/.cargo}
-    for map in "$PWD=/imbrex" "$(realpath "$home")=/cargo"; do
-        RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$map"
-        CFLAGS="${CFLAGS:-} -ffile-prefix-map=$map"
-    done
-    IMBREX_PACKAGE_FLAGS=set
-    export RUSTFLAGS CFLAGS IMBREX_PACKAGE_FLAGS
-fi
+# Sourced by the scripts that build packages: neither paths, times and settings of this machine nor the caller's flags may reach
+# a package.
+umask 022
+export LC_ALL=C.UTF-8
+
+maps=("$(pwd -P)=/imbrex" "$(realpath "${CARGO_HOME:-$HOME/.cargo}")=/cargo" "$(rustc --print sysroot)=/rust"
+    "$(realpath -m "${CARGO_TARGET_DIR:-target}")=/target")
+export RUSTFLAGS="${maps[*]/#/--remap-path-prefix=}"
+export CFLAGS="${maps[*]/#/-ffile-prefix-map=}"
+
 # The time of the newest commit stands for that of every file in a package.
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null)} || true
+[ -n "$SOURCE_DATE_EPOCH" ] || {
+    echo "imbrex: git does not tell the time of the newest commit here: set SOURCE_DATE_EPOCH to the seconds since 1970 that" >&2
+    echo "  files of the package shall have, or clone the repository as this user" >&2
+    exit 1
+}
 export SOURCE_DATE_EPOCH
 
 archive() { # FOLDER NAME… : a tar archive of these entries of the folder, the same for the same contents

@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 root=$work/root
 install -D -m 755 -t "$root/usr/bin" "$program"
 install -D -m 644 -t "$root/usr/share/doc/imbrex" LICENSE-MIT LICENSE-APACHE
-scripts/package/notices.py imbrex-cli x86_64-unknown-linux-musl >"$root/usr/share/doc/imbrex/LICENSES-OF-LIBRARIES"
+scripts/package/notices.py x86_64-unknown-linux-musl imbrex-cli >"$root/usr/share/doc/imbrex/LICENSES-OF-LIBRARIES"
 mkdir -p "$root"/{data,tmp,etc}
 echo 'root:x:0:0:root:/data:/usr/bin/imbrex' >"$root/etc/passwd"
 echo 'root:x:0:' >"$root/etc/group"

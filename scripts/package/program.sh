@@ -18,10 +18,12 @@ esac
 
 PATH=$(scripts/package/tools.sh):$PATH
 source scripts/package/environment.sh
-# Apart from other builds, whose settings would make cargo build the libraries anew each time.
+# The program has no time in it; another value at each commit would build the libraries in C anew.
+SOURCE_DATE_EPOCH=0
+# Apart from other builds, whose settings would do the same.
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")/package/$1
 export CARGO_TARGET_DIR
-rustc --print target-libdir --target "$target" | grep -q . && [ -d "$(rustc --print target-libdir --target "$target")" ] || {
+[ -d "$(rustc --print target-libdir --target "$target")" ] || {
     echo "imbrex: adding the Rust target $target (rustup)" >&2
     rustup target add "$target" >&2
 }

@@ -13,8 +13,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 scripts/package/files.sh "$program" "$work/$name"
-cp LICENSE-MIT LICENSE-APACHE CHANGELOG.md "$work/$name/"
-scripts/package/notices.py imbrex-cli x86_64-unknown-linux-musl >"$work/$name/LICENSES-OF-LIBRARIES"
+doc=$work/$name/share/doc/imbrex
+install -D -m 644 -t "$doc" LICENSE-MIT LICENSE-APACHE CHANGELOG.md
+scripts/package/notices.py x86_64-unknown-linux-musl imbrex-cli >"$doc/LICENSES-OF-LIBRARIES"
 plain "$work/$name"
 mkdir -p "$folder"
 archive "$work" "$name" | gzip --no-name -9 >"$folder/$name.tar.gz"

@@ -12,13 +12,15 @@ program=$(scripts/package/program.sh gnu)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")/package/wheel maturin build --quiet --zig --profile dist --locked --target x86_64-unknown-linux-gnu --compatibility manylinux_2_28 \
+# As in program.sh: one time for each commit, and a folder of its own. The earliest time that a wheel can have is 1980.
+SOURCE_DATE_EPOCH=315532800 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")/package/wheel \
+    maturin build --quiet --zig --profile dist --locked --target x86_64-unknown-linux-gnu --compatibility manylinux_2_28 \
     --interpreter python3 --out "$work/built"
 wheel unpack --dest "$work" "$work"/built/imbrex-*.whl >/dev/null
 root=$(echo "$work"/imbrex-*)
 scripts=$root/$(basename "$root").data/scripts
 install -D -m 755 -t "$scripts" "$program"
-scripts/package/notices.py imbrex-py x86_64-unknown-linux-gnu >"$(echo "$root"/*.dist-info)/licenses/LICENSES-OF-LIBRARIES"
+scripts/package/notices.py x86_64-unknown-linux-gnu imbrex-py imbrex-cli >"$(echo "$root"/*.dist-info)/licenses/LICENSES-OF-LIBRARIES"
 mkdir -p "$folder"
 rm -f "$folder"/imbrex-*.whl
 wheel pack --dest-dir "$folder" "$root" >/dev/null

@@ -5,12 +5,15 @@ are a description, a line that begins with `Usage:`, and parts with headings in 
 or in column 6 if it is an option without a short form.
 """
 
+import os
 import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+# Lines of the help end at this width.
+WIDE = {**os.environ, "COLUMNS": "100"}
 HEADING = re.compile(r"([A-Z][^:]*):$")
 # Pages of docs/ that describe a command.
 DESCRIBED_IN = {
@@ -95,7 +98,7 @@ def paragraphs(lines):
 
 def read(program, words):
     """Returns the help of a command and of its subcommands."""
-    text = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run([program, *words, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, env=WIDE).stdout
     description, found, usage = text.partition("Usage: ")
     if not found:
         raise ValueError(f"the help of `imbrex {' '.join(words)}` has no line `Usage:`")

@@ -35,16 +35,14 @@ pub(crate) fn leave(error: &clap::Error) -> ! {
 
 /// Gives a message of the parser the form of all error messages: `imbrex:` and the fault, then lines with `try:`.
 fn in_our_form(message: &str) -> String {
-    let mut lines = String::new();
-    for line in message.lines().filter(|line| !line.trim().is_empty()) {
-        let line = match line.trim_start() {
+    let (fault, rest) = message.split_once('\n').unwrap_or((message, ""));
+    let mut lines = format!("imbrex: {}\n", fault.strip_prefix("error: ").unwrap_or(fault));
+    for line in rest.lines().filter(|line| !line.trim().is_empty()) {
+        let line = match line {
             "For more information, try '--help'." => "  try: --help".to_string(),
-            trimmed => match (trimmed.strip_prefix("error: "), trimmed.strip_prefix("tip: ")) {
-                (Some(fault), _) => format!("imbrex: {fault}"),
-                (_, Some(tip)) => format!("  try: {tip}"),
-                _ if trimmed.starts_with("Usage: ") => format!("  {}", trimmed.replacen("Usage", "usage", 1)),
-                _ => format!("  {trimmed}"),
-            },
+            _ if line.starts_with("  tip: ") => line.replacen("tip", "try", 1),
+            _ if line.starts_with("Usage: ") => format!("  {}", line.replacen("Usage", "usage", 1)),
+            _ => line.to_string(),
         };
         lines.push_str(&line);
         lines.push('\n');
@@ -52,8 +50,11 @@ fn in_our_form(message: &str) -> String {
     lines
 }
 
+/// Replaces the errors of number parsers, which end the first line.
 fn in_plain_words(words: String) -> String {
-    WORDS.iter().fold(words, |words, (of_rust, plain)| words.replace(of_rust, plain))
+    let (fault, rest) = words.split_once('\n').unwrap_or((&words, ""));
+    let replaced = WORDS.iter().find_map(|(of_rust, plain)| Some(format!("{}{plain}", fault.strip_suffix(of_rust)?)));
+    format!("{}\n{rest}", replaced.as_deref().unwrap_or(fault))
 }
 
 #[cfg(test)]
@@ -75,8 +76,12 @@ mod tests {
                 "imbrex: unrecognized subcommand 'simulte'\n  try: a similar subcommand exists: 'simulate'\n  usage: imbrex [OPTIONS] <COMMAND>\n  try: --help\n",
             ),
             (
-                &["serve", "--sync", "no", "x"],
-                "imbrex: invalid value 'no' for '--sync <WHAT>'\n  [possible values: none, barrier]\n  try: --help\n",
+                &["serve", "--sync", "full", "x"],
+                "imbrex: invalid value 'full' for '--sync <WHAT>'\n  [possible values: none, barrier]\n  try: --help\n",
+            ),
+            (
+                &["simulate", "x", "--limit", "a\nerror: b"],
+                "imbrex: invalid value 'a\nerror: b' for '--limit <REQUESTS>': invalid digit found in string\n  try: --help\n",
             ),
         ] {
             let error = Cli::try_parse_from([&["imbrex"], words].concat()).expect_err("it is wrong");
@@ -88,7 +93,8 @@ mod tests {
     fn a_number_that_is_none_is_told_in_plain_words() {
         for (text, plain) in [("x", WORDS[0].1), ("", WORDS[1].1), ("99999999999", WORDS[2].1)] {
             let of_rust = text.parse::<u32>().expect_err("it is none").to_string();
-            assert_eq!(in_plain_words(format!("'{text}': {of_rust}")), format!("'{text}': {plain}"));
+            let message = |reason: &str| format!("'{text}': {reason}\n\nmore\n");
+            assert_eq!(in_plain_words(message(&of_rust)), message(plain));
         }
     }
 }

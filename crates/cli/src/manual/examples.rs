@@ -13,10 +13,7 @@ pub(super) const EXAMPLES: [Examples; 42] = [
                 "simulate cloudphysics-w106 --limit 100000 --drive cassuto-307g+set-associative \
                  --drive cassuto-307g+s-blocks --out results",
             ),
-            (
-                "Run a trace on a simulated drive, with five seeds of its random choices:",
-                "simulate trace.csv.gz --drive seagate-st8000as0022 --seeds 5",
-            ),
+            ("Run a trace on a simulated drive:", "simulate trace.csv.gz --drive seagate-st8000as0022"),
             (
                 "Run random writes in the words of fio:",
                 "simulate rw=randwrite,bs=4k,size=10GiB,number_ios=100000 --drive emulated-smr-1",
@@ -178,5 +175,8 @@ pub(super) const EXAMPLES: [Examples; 42] = [
         "reproduce",
         &[("Reproduce one figure of a paper, with ten seeds:", "reproduce cassuto/fig12 --seeds 10 --out reproduced")],
     ),
-    ("completions", &[("Load completions into this bash:", "completions bash")]),
+    (
+        "completions",
+        &[("Print the script for bash; `source <(imbrex completions bash)` loads it:", "completions bash")],
+    ),
 ];

@@ -2,8 +2,9 @@
 
 mod examples;
 
+use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory};
 use clap_complete::env::Shells;
@@ -24,16 +25,53 @@ pub(crate) const COMPLETION_VARIABLE: &str = "IMBREX_COMPLETE";
 /// Prints the script that completes command lines in `shell`. It calls the program, so it knows the program's drives,
 /// layers and formats.
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
-    let name = shell.to_string();
+    // A program with layers of its own has another name.
+    let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    let program = program.file_name().and_then(OsStr::to_str).unwrap_or("imbrex");
     let shells = Shells::builtins();
+    let name = shell.to_string();
     let completer = shells.completer(&name).expect("each shell that the parser accepts has a completer");
     let mut script = Vec::new();
     completer
-        .write_registration(COMPLETION_VARIABLE, "imbrex", "imbrex", "imbrex", &mut script)
+        .write_registration(COMPLETION_VARIABLE, program, program, program, &mut script)
         .expect("writing into memory does not fail");
-    output::line(String::from_utf8_lossy(&script).trim_end());
+    let script = String::from_utf8_lossy(&script);
+    match shell {
+        clap_complete::Shell::Bash => output::line(with_whole_words(&script, program).trim_end()),
+        _ => output::line(script.trim_end()),
+    }
     Ok(ExitCode::Done)
 }
+
+/// Adds to the script for bash that words are whole. Bash splits words at `:` and `=`, as in `--drive=imr-1t:join=off`,
+/// and replaces only the part after the last of these characters.
+fn with_whole_words(script: &str, program: &str) -> String {
+    let function = format!("_clap_complete_{}", program.replace('-', "_"));
+    let wrapper = WHOLE_WORDS.replace("FUNCTION", &function);
+    format!("{wrapper}\n{}", script.replace(&format!("-F {function} "), &format!("-F {function}_whole ")))
+}
+
+/// Function of bash that joins the parts of words, calls the function of the completions, and removes from its answers
+/// the parts that bash keeps.
+const WHOLE_WORDS: &str = r#"FUNCTION_whole() {
+    local line=${COMP_LINE:0:COMP_POINT} words=() part breaks=${COMP_WORDBREAKS//[^:=]/} kept=
+    for part in "${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
+        if [[ ${#words[@]} -eq 0 || $line == [[:blank:]]* ]]; then
+            words+=("$part")
+        else
+            words[-1]+=$part
+        fi
+        line=${line#"${line%%[![:blank:]]*}"}
+        line=${line#"$part"}
+    done
+    local word=${words[-1]}
+    [[ -z $breaks || $word != *["$breaks"]* ]] || kept=${word%"${word##*["$breaks"]}"}
+    local COMP_WORDS=("${words[@]}") COMP_CWORD=$((${#words[@]} - 1))
+    FUNCTION "$1" "$word" "$3"
+    for part in "${!COMPREPLY[@]}"; do
+        COMPREPLY[part]=${COMPREPLY[part]#"$kept"}
+    done
+}"#;
 
 /// Writes a man page for the program and each command into `folder`.
 pub(crate) fn pages(folder: &Path, quiet: bool) -> Result<ExitCode, Failure> {

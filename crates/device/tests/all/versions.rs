@@ -1,5 +1,5 @@
 //! Goal: images of earlier versions remain usable. Those of an older format open read-only, and an upgrade changes only
-//! the version; those of release 0.1 open for writing as they are. Method: images as written by the program of that
+//! the version; those of version 0.1 open for writing as they are. Method: images as written by the program of that
 //! version or release, with known contents.
 //!
 //! Each was made with `imbrex serve IMAGE --time none` and `qemu-io`, in this order: `write -P 0x11 0 64k`, `write -P
@@ -28,7 +28,7 @@ const FIXTURES: [(&str, bool, bool); 4] = [
     ("version-2-flash", false, false),
 ];
 
-/// Images of release 0.1 of the program, which have version 3 of the format: name, killed, keeps trims.
+/// Images of version 0.1 of the program, which have version 3 of the format: name, killed, keeps trims.
 const OF_RELEASE_0_1: [(&str, bool, bool); 5] = [
     ("release-0.1-media-cache", false, true),
     ("release-0.1-media-cache-killed", true, true),

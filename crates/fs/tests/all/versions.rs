@@ -1,5 +1,5 @@
 //! Goal: stores of earlier formats remain usable. They can be mounted read-only unchanged, are written only after an
-//! upgrade, and an upgrade changes nothing but the format. Stores of release 0.1, which have the format of today, are
+//! upgrade, and an upgrade changes nothing but the format. Stores of version 0.1, which have the format of today, are
 //! mounted for writing as they are. Method: a store of each kind, kept as the program of that format or release left it,
 //! with known files.
 //!
@@ -28,7 +28,7 @@ const FIXTURES: [&[&str]; 3] = [
     &["format-8-log-d0", "format-8-log-d1", "format-8-log-d2", "format-8-log-m0", "format-8-log-m1"],
 ];
 
-/// The devices of each store of release 0.1 of the program.
+/// The devices of each store of version 0.1 of the program.
 const OF_RELEASE_0_1: [&[&str]; 3] = [
     &["release-0.1-strict-append"],
     &["release-0.1-caveat"],
