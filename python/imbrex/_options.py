@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, TypedDict, TypeVar, Union, get_type_hints
@@ -103,12 +104,12 @@ def keywords(options: Any) -> Callable[[Call], Call]:
         if isinstance(call, type):
             instance = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
             setattr(vars(call)["__init__"], "__signature__", signature.replace(parameters=[instance, *kept, *added]))
-        lines = [
-            textwrap.fill(f"{name}: {helps[name]}.", 126, initial_indent=" " * 8, subsequent_indent=" " * 12) for name in hints
-        ]
-        head, mark, tail = (call.__doc__ or "").partition("        **options: ")
+        # Python 3.13 removes the common indentation of a docstring, older versions keep it.
+        mark = re.search(r"^( *)\*\*options: .*$", call.__doc__ or "", re.MULTILINE)
         assert mark, "the place of the options in the help"
-        call.__doc__ = head + "\n".join(lines) + tail[tail.index("\n") :]
+        begin, next_ = mark[1], mark[1] + " " * 4
+        lines = [textwrap.fill(f"{name}: {helps[name]}.", 126, initial_indent=begin, subsequent_indent=next_) for name in hints]
+        call.__doc__ = mark.string[: mark.start()] + "\n".join(lines) + mark.string[mark.end() :]
         return call
 
     return listed

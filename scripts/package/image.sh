@@ -24,7 +24,8 @@ chmod 1777 "$root/data" "$root/tmp"
 archive "$root" . >"$work/layer.tar"
 
 created=$(date --utc --date="@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
-at=$work/image:$version
+# podman takes the name of the image from here.
+at=$work/image:imbrex:$version
 umoci init --layout "$work/image"
 umoci new --image "$at"
 umoci raw add-layer --image "$at" --history.created "$created" --history.comment "the static program" "$work/layer.tar"

@@ -57,7 +57,7 @@ root_of() { # SUITE [PACKAGES] : unpacks a clean root, and prints its folder
     [ -e "$tar" ] || {
         mkdir -p "$cache"
         echo "imbrex: making a root of Debian $1 ${2:+with $2} (mmdebstrap)" >&2
-        mmdebstrap --quiet --variant=minbase ${2:+--include="$2"} "$1" "$tar.part" >&2
+        mmdebstrap --quiet --format=tar --variant=minbase ${2:+--include="$2"} "$1" "$tar.part" >&2
         mv "$tar.part" "$tar"
     }
     folder=$(mktemp -d "$work/root.XXXX")
@@ -146,7 +146,7 @@ for suite in "${suites[@]}"; do
     works "$suite, wheel" "$root" /root/venv/bin/imbrex
     check "$suite, wheel: import imbrex" inside "$root" /root/venv/bin/python -c '
 import imbrex
-with imbrex.Drive("caveat-1g") as drive:
+with imbrex.Drive.create("caveat-1g") as drive:
     drive.write(0, bytes(4096))
     assert drive.read(0, 4096) == bytes(4096)'
 done

@@ -18,6 +18,8 @@ SOURCE_DATE_EPOCH=315532800 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-
     --interpreter python3 --out "$work/built"
 wheel unpack --dest "$work" "$work"/built/imbrex-*.whl >/dev/null
 root=$(echo "$work"/imbrex-*)
+# The list of libraries names the folder of the sources.
+sed -i "s#path+file://$(pwd -P)#path+file:///imbrex#g" "$root"/*.dist-info/sboms/*.json
 scripts=$root/$(basename "$root").data/scripts
 install -D -m 755 -t "$scripts" "$program"
 scripts/package/notices.py x86_64-unknown-linux-gnu imbrex-py imbrex-cli >"$(echo "$root"/*.dist-info)/licenses/LICENSES-OF-LIBRARIES"
