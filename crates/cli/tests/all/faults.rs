@@ -196,7 +196,7 @@ fn a_limit_of_the_length_of_files_is_an_error() {
         (&convert, 1),
         (&simulate, 1),
         // The command is done, and its output is not whole.
-        ("completions bash > words", 4),
+        ("list --json > words", 4),
     ] {
         let output = limited(words);
         assert_eq!(output.status.code(), Some(code), "{words}: {}: {}", output.status, said(&output));
