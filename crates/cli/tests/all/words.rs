@@ -117,14 +117,17 @@ fn the_page_on_the_probe_names_every_option_and_every_test() {
 #[test]
 fn completions_and_man_pages_cover_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
-        assert!(text(&["completions", shell]).contains("simulate"), "{shell}");
+        // The script calls the program with this variable; `completions` tests the answers.
+        assert!(text(&["completions", shell]).contains("IMBREX_COMPLETE"), "{shell}");
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let output = imbrex(&["man", folder.path().to_str().expect("a path")]);
     assert!(output.status.success());
     for page in ["imbrex.1", "imbrex-simulate.1", "imbrex-trace-convert.1", "imbrex-list.1", "imbrex-reproduce.1"] {
         let text = std::fs::read_to_string(folder.path().join(page)).expect(page);
-        assert!(text.contains(".TH"), "{page}");
+        assert!(text.contains(".TH") && text.contains(".SH \"EXIT STATUS\""), "{page}");
+        let has_subcommands = page == "imbrex.1";
+        assert!(has_subcommands || text.contains(".SH EXAMPLES"), "{page}");
     }
 }
 
