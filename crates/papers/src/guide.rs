@@ -20,17 +20,14 @@ struct Page {
     text: &'static str,
 }
 
+// The files in `pages` are links to those in `docs`, since a published crate contains only files of its own folder.
 const PAGES: [Page; 2] = [
     Page {
         experiments: "costs/",
         file: "what-shingling-costs.md",
-        text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/what-shingling-costs.md")),
+        text: include_str!("../pages/what-shingling-costs.md"),
     },
-    Page {
-        experiments: "validation/",
-        file: "validation.md",
-        text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/validation.md")),
-    },
+    Page { experiments: "validation/", file: "validation.md", text: include_str!("../pages/validation.md") },
 ];
 
 fn page_of(experiment: &Experiment) -> Option<&'static Page> {
