@@ -72,6 +72,24 @@ fn is_as_written(drive: &mut EmulatedDrive, (name, was_killed, trims): (&str, bo
     }
 }
 
+/// Checks that nothing in the image is damaged, and that it keeps its contents and a further write.
+fn is_sound_and_takes_writes(path: &Path, fixture: (&str, bool, bool)) {
+    let (name, ..) = fixture;
+    let media = Overlay::new(FileMedium::open(path, Mode::Read, false).expect("it opens"));
+    let checked = check_image(media, "image", &mut |_, _| {}).expect("it opens");
+    assert_eq!(checked.findings, [], "{name}");
+    let mut drive = EmulatedDrive::open_file(path, false).expect("it is worked on");
+    is_as_written(&mut drive, fixture);
+    drive.write(5 * MIB, &[9; 8192], true).expect("it takes writes");
+    drive.shut_down().expect("it ends");
+    drop(drive);
+    let mut drive = EmulatedDrive::open_file(path, false).expect("it opens again");
+    is_as_written(&mut drive, fixture);
+    let mut bytes = [0; 8192];
+    drive.read(5 * MIB, &mut bytes).expect("it reads");
+    assert_eq!(bytes, [9; 8192], "{name}");
+}
+
 fn version(path: &Path) -> u32 {
     let mut medium = FileMedium::open(path, Mode::Read, false).expect("it opens");
     Header::read(&mut medium, "image").expect("it has a header").version
@@ -108,17 +126,7 @@ fn an_upgrade_keeps_contents_identity_and_room() {
         assert_eq!(mode & 0o777, 0o600, "{name}: nobody else may read it now");
         assert!(told.0 == told.1 && told.1 > 0, "{told:?}");
         assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 1, "nothing else is left");
-        let media = Overlay::new(FileMedium::open(&path, Mode::Read, false).expect("it opens"));
-        let checked = check_image(media, "image", &mut |_, _| {}).expect("it opens");
-        assert_eq!(checked.findings, [], "{name}");
-        let mut drive = EmulatedDrive::open_file(&path, false).expect("it is worked on");
-        is_as_written(&mut drive, fixture);
-        drive.write(5 * MIB, &[9; 8192], true).expect("it takes writes");
-        drive.shut_down().expect("it ends");
-        drop(drive);
-        let mut drive = EmulatedDrive::open_file(&path, false).expect("it opens again");
-        is_as_written(&mut drive, fixture);
-        drop(drive);
+        is_sound_and_takes_writes(&path, fixture);
         let again = upgrade_file(&path, |_, _| ()).expect_err("it is of this version").to_string();
         assert!(again.contains("version 3 already"), "{again}");
     }
@@ -131,20 +139,8 @@ fn an_image_of_release_0_1_is_sound_and_takes_writes() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = unpacked(folder.path(), name);
         adopt(&path).expect("the copy becomes an image of its own");
-        let media = Overlay::new(FileMedium::open(&path, Mode::Read, false).expect("it opens"));
-        let checked = check_image(media, "image", &mut |_, _| {}).expect("it opens");
-        assert_eq!(checked.findings, [], "{name}");
         is_as_written(&mut EmulatedDrive::open_file_to_look(&path).expect("it opens"), fixture);
-        let mut drive = EmulatedDrive::open_file(&path, false).expect("it is worked on");
-        is_as_written(&mut drive, fixture);
-        drive.write(5 * MIB, &[9; 8192], true).expect("it takes writes");
-        drive.shut_down().expect("it ends");
-        drop(drive);
-        let mut drive = EmulatedDrive::open_file(&path, false).expect("it opens again");
-        is_as_written(&mut drive, fixture);
-        let mut bytes = [0; 8192];
-        drive.read(5 * MIB, &mut bytes).expect("it reads");
-        assert_eq!(bytes, [9; 8192], "{name}");
+        is_sound_and_takes_writes(&path, fixture);
     }
 }
 
