@@ -1,6 +1,6 @@
 //! The `imbrex` program, with the layers that come with it.
 
-/// The allocator of musl takes a lock at each allocation, and is several times slower with many threads.
+/// Allocator of the static program, in place of that of musl.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
