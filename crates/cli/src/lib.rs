@@ -21,6 +21,7 @@ mod consent;
 mod displaced;
 mod drive;
 mod error;
+mod explain;
 mod file_limit;
 mod fit;
 mod fs;
@@ -71,6 +72,7 @@ pub fn main() -> std::process::ExitCode {
 
 fn run(cli: &Cli) -> Result<ExitCode, Failure> {
     match &cli.command {
+        Command::Explain(args) => explain::run(args, cli.quiet),
         Command::Simulate(args) => simulate::run(args, cli.quiet),
         Command::Sweep(args) => sweep::run(args, cli.quiet),
         Command::Trace(command) => trace::run(command, cli.quiet),

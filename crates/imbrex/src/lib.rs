@@ -21,6 +21,7 @@ pub mod chart;
 pub mod conversion;
 pub mod drives;
 pub mod error;
+pub mod explain;
 pub mod files;
 pub mod human;
 pub mod listing;

@@ -297,16 +297,7 @@ impl Prepared {
         let removal = self.sinks.removal();
         removal.iter().for_each(|removal| progress.say(removal));
         warnings.extend(removal);
-        if let Some(requests) = workload.expected_requests() {
-            self.simulation.options.check_warmup(requests)?;
-        }
-        self.simulation.options.check_seeds(workload)?;
-        let not_run = self.fit(workload, progress, &mut warnings)?;
-        warnings.extend(not_run.iter().cloned());
-        // If drives do not grow, the space that a generator's words name may exceed the drives. Addresses past their
-        // end are then wrapped or scaled.
-        let span = self.simulation.span_of(workload);
-        let device_sectors = span.as_ref().map_or(0, |span| span.sectors).max(workload.end_sectors().unwrap_or(0));
+        let Room { device_sectors, span, not_run } = self.make_room(workload, &mut warnings, progress)?;
         let mut ran = self.run_all(workload, device_sectors, Kept::Files, progress)?;
         workload.check_unchanged()?;
         self.simulation.compare(&mut ran);
@@ -332,6 +323,50 @@ impl Prepared {
         let series: Vec<_> = ran.into_iter().map(|ran| ran.series).collect();
         let folder = self.sinks.finish(&summary, &series)?;
         Ok(Simulated { summary, series, is_stopped, not_run, folder })
+    }
+
+    /// Checks the options against the workload, and makes every drive accept its addresses.
+    ///
+    /// # Errors
+    ///
+    /// As [`Prepared::run`].
+    pub(crate) fn make_room(
+        &mut self,
+        workload: &Workload,
+        warnings: &mut Vec<String>,
+        progress: &Progress,
+    ) -> Result<Room, Failure> {
+        if let Some(requests) = workload.expected_requests() {
+            self.simulation.options.check_warmup(requests)?;
+        }
+        self.simulation.options.check_seeds(workload)?;
+        let not_run = self.fit(workload, progress, warnings)?;
+        warnings.extend(not_run.iter().cloned());
+        // If drives do not grow, the space that a generator's words name may exceed the drives. Addresses past their
+        // end are then wrapped or scaled.
+        let span = self.simulation.span_of(workload);
+        let device_sectors = span.as_ref().map_or(0, |span| span.sectors).max(workload.end_sectors().unwrap_or(0));
+        Ok(Room { device_sectors, span, not_run })
+    }
+
+    /// Returns each drive that is no baseline, with the drive that it is compared with, if it is another one.
+    pub(crate) fn compared(&self) -> impl Iterator<Item = (&DrivePlan, Option<&DrivePlan>)> {
+        let drives = &self.simulation.drives;
+        let own = drives.iter().enumerate().filter(|(_, drive)| !drive.is_baseline);
+        own.map(|(index, drive)| {
+            let baseline = self.simulation.baseline_of(index).filter(|&baseline| baseline != index);
+            (drive, baseline.map(|baseline| &drives[baseline]))
+        })
+    }
+
+    /// Returns the options of the simulation.
+    pub(crate) fn options(&self) -> &SimulationOptions {
+        &self.simulation.options
+    }
+
+    /// Returns the command line that the results name.
+    pub(crate) fn command_line(&self) -> Vec<String> {
+        self.simulation.command.clone()
     }
 
     /// Makes every drive accept the addresses of the workload, in the way of [`SimulationOptions::fit`]. Removes drives
@@ -469,6 +504,15 @@ enum Kept {
     Figures,
 }
 
+/// The address space of a workload on all drives, and the drives that cannot hold it.
+pub(crate) struct Room {
+    /// Number of sectors of 512 bytes that the workload addresses.
+    pub device_sectors: u64,
+    span: Option<Span>,
+    /// Messages for drives that were removed.
+    pub not_run: Vec<String>,
+}
+
 /// The part of the drives that a generator addresses if its words do not give it in bytes.
 struct Span {
     /// Number of sectors of 512 bytes, from the first on.
@@ -514,7 +558,7 @@ impl SimulationOptions {
     }
 
     /// Returns the engine's options for `workload` on `drive`, with the defaults of both filled in.
-    fn for_drive(&self, workload: &Workload, drive: &Drive) -> Result<Options, Failure> {
+    pub(crate) fn for_drive(&self, workload: &Workload, drive: &Drive) -> Result<Options, Failure> {
         let depth = self.queue.unwrap_or_else(|| workload.default_depth());
         let arrival = self.arrival.as_deref().unwrap_or_else(|| workload.default_arrival());
         let schedule = self.schedule.as_deref().unwrap_or(&drive.host.schedule);

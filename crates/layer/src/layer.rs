@@ -17,6 +17,7 @@ use std::ops::Range;
 use imbrex_disk::{Command, Lba, Pba, Sectors, SimDuration};
 
 use crate::plan::note::{Note, ReplayError};
+use crate::plan::reason::Area;
 use crate::plan::{Medium, Plan};
 use crate::violation::Violation;
 use crate::zones::Zones;
@@ -32,6 +33,19 @@ pub struct Piece {
     /// The medium, and the physical sector of `lba`; the other sectors follow it in order. `None` if the sectors are
     /// absent: trimmed, or never written.
     pub at: Option<(Medium, Pba)>,
+}
+
+/// A run of physical sectors of a store. Host writes that go there take space of the store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoreExtent {
+    /// The store, as the reasons of phases name it.
+    pub area: Area,
+    /// The medium that the run is on.
+    pub medium: Medium,
+    /// First sector of the run.
+    pub start: Pba,
+    /// One past the last sector of the run.
+    pub end: Pba,
 }
 
 /// The memory that a layer's map needs, in bytes: on a real controller, and in this program.
@@ -196,6 +210,11 @@ pub trait Layer: Send {
     /// Calls `each` once with every cache of the layer, so that the fill level of each cache can be shown. By default
     /// the layer has no caches.
     fn caches(&self, _each: &mut dyn FnMut(Cache)) {}
+
+    /// Calls `each` with the runs of physical sectors of every store: every part of the drive that fills up with host
+    /// writes and is then relieved by the layer's own work, as the reasons of its phases name them. The runs do not
+    /// change during a run of the drive, and a store may have several. By default the layer has no stores.
+    fn stores(&self, _each: &mut dyn FnMut(StoreExtent)) {}
 
     /// Appends to `notes` journal records that rebuild the present map when they are replayed, in order, into a new
     /// layer with the same parameters. They can replace all earlier records of the journal.

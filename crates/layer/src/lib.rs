@@ -19,9 +19,10 @@ pub mod zones;
 
 pub use context::Context;
 pub use info::LayerInfo;
-pub use layer::{Background, Cache, Layer, MapMemory, Piece, PrefetchHint};
+pub use layer::{Background, Cache, Layer, MapMemory, Piece, PrefetchHint, StoreExtent};
 pub use parameters::{ConfigError, Parameters};
 pub use plan::note::{Note, ReplayError};
+pub use plan::reason::{Area, AreaKind, Due, Reason};
 pub use plan::{Cause, GroupKind, Kind, Medium, Phase, Plan, Step, StepOp};
 pub use violation::Violation;
 pub use zones::{Condition, Zone, ZoneError, Zones};

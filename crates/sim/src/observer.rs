@@ -4,6 +4,7 @@
 use imbrex_disk::{Command, SimTime};
 use imbrex_layer::Plan;
 
+use crate::operation::Operation;
 use crate::timing::PlanTime;
 
 /// The times of one completed request, for `--per-io`.
@@ -15,6 +16,9 @@ pub struct IoRecord {
     pub command: Command,
     /// Arrival time that the workload states for the request; `None` if the workload gives the request no time.
     pub arrival: Option<SimTime>,
+    /// Simulated time from which the request waited for a place in the drive's queue; `entry` if it waited for none, or
+    /// the arrival process ignores the times of the workload.
+    pub due: SimTime,
     /// Simulated time at which the request entered the drive's queue.
     pub entry: SimTime,
     /// Simulated time at which the service of the request began; `entry` if the volatile cache answered it at entry.
@@ -25,6 +29,8 @@ pub struct IoRecord {
     /// divided among them, so that the sum over all records is the time of the operations. The other times are those of
     /// the whole operation. All are 0 if the volatile cache answered.
     pub time: PlanTime,
+    /// Whether the volatile cache answered the request, so that no operation served it.
+    pub from_cache: bool,
     /// Radial position of the head after the service: a track number, counted from 0 at the outer diameter.
     pub radial_track: u32,
 }
@@ -45,6 +51,21 @@ pub trait Observer {
 
     /// Returns whether the engine should pass each completed request to [`Observer::io`]; false by default.
     fn wants_ios(&self) -> bool {
+        false
+    }
+
+    /// Receives each request when it enters the drive's queue, before any operation for it, if
+    /// [`Observer::wants_operations`] returns true. `sequence` is its number in the workload, and `device` the device of
+    /// the trace. Does nothing by default.
+    fn entered(&mut self, _sequence: u64, _device: u32, _command: &Command) {}
+
+    /// Receives each operation of the drive, before the requests that it serves are completed, if
+    /// [`Observer::wants_operations`] returns true. Operations come in order of time. Does nothing by default.
+    fn operation(&mut self, _operation: &Operation<'_>) {}
+
+    /// Returns whether the engine should pass each entry and each operation to [`Observer::entered`] and
+    /// [`Observer::operation`]; false by default. The answer must not change during a run.
+    fn wants_operations(&self) -> bool {
         false
     }
 
@@ -71,6 +92,18 @@ impl<O: Observer + ?Sized> Observer for &mut O {
 
     fn wants_ios(&self) -> bool {
         (**self).wants_ios()
+    }
+
+    fn entered(&mut self, sequence: u64, device: u32, command: &Command) {
+        (**self).entered(sequence, device, command);
+    }
+
+    fn operation(&mut self, operation: &Operation<'_>) {
+        (**self).operation(operation);
+    }
+
+    fn wants_operations(&self) -> bool {
+        (**self).wants_operations()
     }
 
     fn plan(&mut self, now: SimTime, commands: &[Command], plan: &Plan) {

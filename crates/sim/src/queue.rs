@@ -25,6 +25,9 @@ pub struct Waiting {
     pub command: Command,
     /// Arrival time that the workload states for the request; `None` if the workload gives the request no time.
     pub arrival: Option<SimTime>,
+    /// Simulated time from which the request waited for a place in the queue; `entry` if it waited for none, or the
+    /// arrival process ignores the times of the workload.
+    pub due: SimTime,
     /// Simulated time at which the command entered this queue.
     pub entry: SimTime,
     /// Number of the request in the workload, counted from 0.
@@ -377,7 +380,7 @@ mod tests {
 
     fn waiting(command: Command, sequence: u64) -> Waiting {
         let (entry, cleaning_before) = (SimTime::ZERO, SimDuration::ZERO);
-        Waiting { command, arrival: None, entry, sequence, cleaning_before, target: None }
+        Waiting { command, arrival: None, due: entry, entry, sequence, cleaning_before, target: None }
     }
 
     /// Returns for each command the number of the one that has to be served before it.

@@ -5,11 +5,14 @@
 //! 2. The parts (seek, rotation and transfer of host groups; the whole time of other groups as cleaning) add up to the
 //!    whole.
 
+use std::collections::BTreeMap;
+
 use imbrex_disk::{Access, Actuator, Direction, Extent, Purpose, Sectors, SharedDisk, SimDuration, SimTime};
 use imbrex_layer::{Cause, GroupKind, Kind, Medium, Phase, Plan, Step, StepOp};
 
 use crate::metrics::cleaning::CleaningMetrics;
 use crate::metrics::counters::MediumCounters;
+use crate::operation::{Segment, Work};
 
 /// The time that a plan takes on the mechanics, by part. Groups of steps that serve host requests are host groups;
 /// other groups (cleaning, migration, recovery) count as cleaning.
@@ -63,6 +66,10 @@ pub struct Timing {
     actuator: Actuator,
     flash: Option<FlashTimes>,
     moves_pseudo_tracks: bool,
+    /// Parts of the last plan, if an observer explains latencies.
+    segments: Option<Vec<Segment>>,
+    /// Parts of plans that take less time, for a replay of a run.
+    shortened: Option<Shortened>,
     /// Commands and sectors read and written on platters and flash, by cause, since the start of the run or the end of
     /// the warm-up.
     pub counters: MediumCounters,
@@ -77,6 +84,18 @@ struct FlashTimes {
     read_ns: u64,
     write_ns: u64,
     picoseconds_per_sector: u64,
+}
+
+/// A part of a plan: the number of the plan, counted from 0 in the order in which plans are carried out, and the index of
+/// a phase of the plan.
+pub type PlanPart = (u64, u32);
+
+/// The parts of plans that take less time in a replay, each with the time to be taken off, and the number of the next
+/// plan.
+#[derive(Debug)]
+struct Shortened {
+    parts: BTreeMap<PlanPart, SimDuration>,
+    plan: u64,
 }
 
 /// An access that is being assembled from steps that continue each other.
@@ -99,6 +118,8 @@ impl Timing {
             actuator: Actuator::new(disk),
             flash,
             moves_pseudo_tracks,
+            segments: None,
+            shortened: None,
             counters: MediumCounters::default(),
             cleaning: CleaningMetrics::default(),
         }
@@ -114,6 +135,23 @@ impl Timing {
         &mut self.actuator
     }
 
+    /// Keeps the parts of each plan from now on, for [`Timing::segments`].
+    pub fn keep_segments(&mut self) {
+        self.segments = Some(Vec::new());
+    }
+
+    /// Returns the parts of the plan that was carried out last, with their times. Empty unless
+    /// [`Timing::keep_segments`] was called.
+    pub fn segments(&self) -> &[Segment] {
+        self.segments.as_deref().unwrap_or_default()
+    }
+
+    /// Takes the given times off the given parts of plans, each at the end of its phase. Within a phase all accesses take
+    /// the times that they would, and the head moves as it would. Plans are numbered from 0, from now on.
+    pub fn shorten(&mut self, parts: BTreeMap<PlanPart, SimDuration>) {
+        self.shortened = Some(Shortened { parts, plan: 0 });
+    }
+
     /// Adds the reads and writes of `plan` to the counters without timing them, for plans that are timed elsewhere.
     /// Each read or write step counts as one command.
     pub fn count(&mut self, plan: &Plan) {
@@ -121,6 +159,9 @@ impl Timing {
             let direction = direction_of(step);
             self.counters.count_command(direction, step.sectors as u64);
             self.counters.count_blocks(direction, step);
+        }
+        if let Some(shortened) = &mut self.shortened {
+            shortened.plan += 1;
         }
     }
 
@@ -135,11 +176,16 @@ impl Timing {
         assert_eq!(first_step, 0, "steps before the first phase would not be timed:\n{plan:?}");
         let mut time = PlanTime::default();
         let mut now = start;
+        if let Some(segments) = &mut self.segments {
+            segments.clear();
+        }
         for (index, phase) in plan.phases.iter().enumerate() {
             if phase.opens_group {
                 self.actuator.begin_operation();
             }
-            let end = self.run_phase(plan.steps_of(index), phase.kind, now, &mut time);
+            let end = self.run_phase(plan.steps_of(index), (index as u32, phase.kind), now, &mut time);
+            let cut = self.cut(index as u32, end.since(now), &mut time);
+            let end = SimTime(end.0 - cut.0);
             self.close_phase(phase, plan.steps_of(index), end.since(now));
             now = end;
             if phase.kind == GroupKind::Host {
@@ -148,6 +194,9 @@ impl Timing {
             }
         }
         time.whole = now.since(start);
+        if let Some(shortened) = &mut self.shortened {
+            shortened.plan += 1;
+        }
         if !plan.phases.iter().any(|phase| phase.kind == GroupKind::Host) {
             time.host = time.whole;
             time.cleaning_before_host = time.cleaning;
@@ -155,7 +204,7 @@ impl Timing {
         time
     }
 
-    fn run_phase(&mut self, steps: &[Step], kind: GroupKind, start: SimTime, time: &mut PlanTime) -> SimTime {
+    fn run_phase(&mut self, steps: &[Step], phase: (u32, GroupKind), start: SimTime, time: &mut PlanTime) -> SimTime {
         let mut now = start;
         let mut joined: Option<Joined> = None;
         for step in steps.iter().filter(|step| step.is_access()) {
@@ -164,18 +213,24 @@ impl Timing {
                 Some(open) if goes_on(open, step) => open.sectors += step.sectors as u64,
                 _ => {
                     if let Some(done) = joined.replace(Joined { first: *step, sectors: step.sectors as u64 }) {
-                        now = self.perform(&done, kind, now, time);
+                        now = self.perform(&done, phase, now, time);
                     }
                 }
             }
         }
         match joined {
-            Some(done) => self.perform(&done, kind, now, time),
+            Some(done) => self.perform(&done, phase, now, time),
             None => now,
         }
     }
 
-    fn perform(&mut self, joined: &Joined, kind: GroupKind, now: SimTime, time: &mut PlanTime) -> SimTime {
+    fn perform(
+        &mut self,
+        joined: &Joined,
+        (index, kind): (u32, GroupKind),
+        now: SimTime,
+        time: &mut PlanTime,
+    ) -> SimTime {
         let step = &joined.first;
         let direction = direction_of(step);
         self.counters.count_command(direction, joined.sectors);
@@ -188,6 +243,10 @@ impl Timing {
             }
             Medium::Flash => (SimDuration::ZERO, SimDuration::ZERO, self.flash_time(direction, joined.sectors)),
         };
+        if self.segments.is_some() {
+            let work = work_of(kind, step.cause);
+            self.keep_segment(Segment { phase: index, work, taken: seek + rotation + transfer });
+        }
         if kind == GroupKind::Host {
             time.seek += seek;
             time.rotation += rotation;
@@ -196,6 +255,29 @@ impl Timing {
             time.cleaning += seek + rotation + transfer;
         }
         now + seek + rotation + transfer
+    }
+
+    /// Returns the time to be taken off a phase that took the time `taken`, and takes it off the parts of `time`.
+    fn cut(&self, phase: u32, taken: SimDuration, time: &mut PlanTime) -> SimDuration {
+        let Some(shortened) = &self.shortened else { return SimDuration::ZERO };
+        let wanted = shortened.parts.get(&(shortened.plan, phase)).copied().unwrap_or(SimDuration::ZERO);
+        let mut left = wanted.min(taken);
+        for part in [&mut time.cleaning, &mut time.rotation, &mut time.seek, &mut time.transfer] {
+            let cut = left.min(*part);
+            *part = SimDuration(part.0 - cut.0);
+            left = SimDuration(left.0 - cut.0);
+        }
+        wanted.min(taken)
+    }
+
+    /// Adds `segment` to the parts of the current plan, if they are kept, and joins it with the part before it if both do
+    /// the same work in one phase.
+    fn keep_segment(&mut self, segment: Segment) {
+        let Some(segments) = &mut self.segments else { return };
+        match segments.last_mut() {
+            Some(last) if (last.phase, last.work) == (segment.phase, segment.work) => last.taken += segment.taken,
+            _ => segments.push(segment),
+        }
     }
 
     fn purpose(&self, cause: Cause) -> Purpose {
@@ -218,6 +300,18 @@ impl Timing {
         }
         let moved = steps.iter().filter(|step| step.op == StepOp::Write && step.kind == Kind::Data);
         self.cleaning.phase(phase.opens_group, taken, moved.map(|step| step.sectors as u64).sum());
+    }
+}
+
+/// Returns the kind of work of a step with this cause, in a group of this kind.
+fn work_of(kind: GroupKind, cause: Cause) -> Work {
+    match kind {
+        GroupKind::Host if cause == Cause::Host => Work::Access,
+        GroupKind::Host if cause == Cause::Journal => Work::Bookkeeping,
+        GroupKind::Host => Work::Rewriting,
+        GroupKind::Cleaning => Work::Cleaning,
+        GroupKind::Migration => Work::Migration,
+        GroupKind::Recovery => Work::Recovery,
     }
 }
 

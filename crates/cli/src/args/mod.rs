@@ -4,6 +4,7 @@
 #![allow(rustdoc::broken_intra_doc_links)] // These comments are the help texts: their brackets are no links.
 
 mod drive;
+mod explain;
 mod list;
 mod measured;
 mod probe;
@@ -20,6 +21,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::complete;
 
 pub(crate) use self::drive::{DriveCommand, DumpParts, FaultWords, ZoneState};
+pub(crate) use self::explain::ExplainArgs;
 pub(crate) use self::list::{ListArgs, ListChoice};
 pub(crate) use self::measured::{FitArgs, ValidateArgs};
 pub(crate) use self::probe::ProbeArgs;
@@ -56,6 +58,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run one workload on several drives, side by side.
     Simulate(SimulateArgs),
+    /// State why requests were slow: which requests, cleanings and write-backs they waited for.
+    Explain(ExplainArgs),
     /// Run workloads on drives with every value of their parameters, one row per point in one dataset.
     Sweep(SweepArgs),
     /// Inspect traces and convert them.

@@ -123,7 +123,7 @@ pub(crate) struct SweepArgs {
 }
 
 /// Returns the parser of the choices of `--fit`, with their help.
-fn fit_choices() -> impl TypedValueParser<Value = FitChoice> {
+pub(super) fn fit_choices() -> impl TypedValueParser<Value = FitChoice> {
     let described = FitChoice::ALL.map(|choice| PossibleValue::new(choice.word()).help(choice.help()));
     PossibleValuesParser::new(described).map(|word| FitChoice::named(&word).expect("it is one of the choices"))
 }

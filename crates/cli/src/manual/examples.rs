@@ -4,7 +4,7 @@
 pub(super) type Examples = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// Examples of each command that does something itself.
-pub(super) const EXAMPLES: [Examples; 42] = [
+pub(super) const EXAMPLES: [Examples; 43] = [
     (
         "simulate",
         &[
@@ -17,6 +17,19 @@ pub(super) const EXAMPLES: [Examples; 42] = [
             (
                 "Run random writes in the words of fio:",
                 "simulate rw=randwrite,bs=4k,size=10GiB,number_ios=100000 --drive emulated-smr-1",
+            ),
+        ],
+    ),
+    (
+        "explain",
+        &[
+            (
+                "Explain the ten slowest requests of a trace on two drives:",
+                "explain trace.csv.gz --drive emulated-smr-1 --drive imr-1t+track-cache",
+            ),
+            (
+                "Explain a request at the 99.9th percentile, and check the blame by replays:",
+                "explain cloudphysics-w106 --limit 20000 --drive cassuto-307g+s-blocks --percentile 99.9 --replay",
             ),
         ],
     ),

@@ -49,6 +49,7 @@ const SET_UPS: &[SetUp] = &[
             ("disk.sock &", "disk.sock & until [ -S FOLDER/disk.sock ]; do sleep 0.1; done"),
         ],
     },
+    SetUp { page: "docs/explain.md", needs: &[], before: &[], replaced: &[] },
     SetUp {
         page: "docs/fs/bench.md",
         needs: &[],
@@ -482,6 +483,7 @@ pages! {
     the_readme: "README.md",
     tests_of_other_projects: "docs/ci.md",
     drives: "docs/drive.md",
+    causes_of_latencies: "docs/explain.md",
     benchmarks_of_file_systems: "docs/fs/bench.md",
     the_guide_to_file_systems: "docs/fs/guide.md",
     operations_of_file_systems: "docs/fs/operations.md",

@@ -397,7 +397,15 @@ mod tests {
             bytes.requests.submit(number, Io { kind: IoKind::Read, offset, length, buffer: Vec::new() });
             bytes.entered(number, &command);
             let (entry, cleaning_before) = (SimTime::ZERO, SimDuration::ZERO);
-            batch.push(Waiting { command, arrival: None, entry, sequence: number, cleaning_before, target: None });
+            batch.push(Waiting {
+                command,
+                arrival: None,
+                due: entry,
+                entry,
+                sequence: number,
+                cleaning_before,
+                target: None,
+            });
             drive.layer.plan(&[command], &mut plan);
         }
         bytes.serve(&batch, &plan, drive.layer.as_ref()).expect("the plan itself can be carried out");
@@ -436,6 +444,7 @@ mod tests {
             let waiting = |&(lba, sectors): &(u64, u32)| Waiting {
                 command: Command::read(lba, sectors),
                 arrival: None,
+                due: SimTime::ZERO,
                 entry: SimTime::ZERO,
                 sequence: 0,
                 cleaning_before: SimDuration(0),

@@ -33,6 +33,7 @@ fn record(sequence: u64, arrival: Option<SimTime>) -> IoRecord {
             Command::write(sequence * 8, 16)
         },
         arrival,
+        due: SimTime(at + 1),
         entry: SimTime(at + 1),
         start: SimTime(at + 2),
         end: SimTime(at + 500),
@@ -43,6 +44,7 @@ fn record(sequence: u64, arrival: Option<SimTime>) -> IoRecord {
             cleaning: SimDuration(sequence),
             ..PlanTime::default()
         },
+        from_cache: false,
         radial_track: sequence as u32 % 1000,
     }
 }

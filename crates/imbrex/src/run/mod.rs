@@ -16,10 +16,13 @@ pub mod many;
 pub mod shared;
 pub mod sinks;
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
-use imbrex_disk::{Command, SimTime};
+use imbrex_disk::{Command, SimDuration, SimTime};
 use imbrex_layer::Plan;
+use imbrex_sim::operation::Operation;
+use imbrex_sim::timing::PlanPart;
 use imbrex_sim::{
     Drive, DriveResult, DriveSeries, Engine, IoRecord, Observer, Options, Outcome, Unobserved, summarize,
 };
@@ -34,6 +37,7 @@ pub struct Run<'a> {
     drive: Drive,
     options: Options,
     shown: Option<(&'a Progress, String)>,
+    shortened: BTreeMap<PlanPart, SimDuration>,
 }
 
 /// Results of one run. A run simulates one drive.
@@ -51,12 +55,18 @@ pub struct RunOutput {
 impl<'a> Run<'a> {
     /// Creates a run of `drive`, which must not have served a request, with `options`. No progress is displayed.
     pub fn new(drive: Drive, options: Options) -> Run<'a> {
-        Run { drive, options, shown: None }
+        Run { drive, options, shown: None, shortened: BTreeMap::new() }
     }
 
     /// Displays a bar called `name` on `progress`, and lets [`Progress::should_stop`] end the run early.
     pub fn shown(self, name: &str, progress: &'a Progress) -> Run<'a> {
         Run { shown: Some((progress, name.to_string())), ..self }
+    }
+
+    /// Takes the given times off the given parts of the layer's plans, as a replay of a run that was explained does. The
+    /// head moves as it would.
+    pub fn shortened(self, shortened: BTreeMap<PlanPart, SimDuration>) -> Run<'a> {
+        Run { shortened, ..self }
     }
 
     /// Executes the run with the requests of `source`, without an observer, until they end or the progress asks to
@@ -79,7 +89,11 @@ impl<'a> Run<'a> {
         let shown = self.shown.map(|(progress, name)| (progress, progress.requests(&name, source.expected_requests())));
         let mut watched = Watched { observer, shown, is_stopped: false };
         let begun = Instant::now();
-        let outcome = Engine::new(self.drive, self.options.clone(), source, &mut watched).run()?;
+        let mut engine = Engine::new(self.drive, self.options.clone(), source, &mut watched);
+        if !self.shortened.is_empty() {
+            engine.timing_mut().shorten(self.shortened);
+        }
+        let outcome = engine.run()?;
         let wall_seconds = begun.elapsed().as_secs_f64();
         if let Some((_, bar)) = &watched.shown {
             bar.finish_and_clear();
@@ -133,6 +147,18 @@ impl<O: Observer> Observer for Watched<'_, O> {
 
     fn wants_ios(&self) -> bool {
         self.observer.wants_ios()
+    }
+
+    fn entered(&mut self, sequence: u64, device: u32, command: &Command) {
+        self.observer.entered(sequence, device, command);
+    }
+
+    fn operation(&mut self, operation: &Operation<'_>) {
+        self.observer.operation(operation);
+    }
+
+    fn wants_operations(&self) -> bool {
+        self.observer.wants_operations()
     }
 
     fn plan(&mut self, now: SimTime, commands: &[Command], plan: &Plan) {

@@ -32,12 +32,13 @@ use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 use crate::context::Context;
 use crate::info::LayerInfo;
 use crate::journal_records;
-use crate::layer::{Cache, Layer, MapMemory, Piece, PrefetchHint};
+use crate::layer::{Cache, Layer, MapMemory, Piece, PrefetchHint, StoreExtent};
 use crate::map::run_list::RunList;
 use crate::map::short_run::{ABSENT, ShortRun};
 use crate::map::sparse::Sparse;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
+use crate::plan::reason::{Area, AreaKind, Due, Reason};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 use crate::region::rewrite::{Rewrite, Rewriter};
 use crate::region::{Position, Regions};
@@ -381,12 +382,14 @@ impl SetAssociative {
         self.find_present(index);
         let mut present = std::mem::take(&mut self.present);
         for &region in &present {
-            self.merge(region, plan);
+            self.merge(region, index, plan);
         }
         present.clear();
         self.present = present;
         if plan.phases.last().is_none_or(|phase| phase.kind != GroupKind::Cleaning) {
             plan.open(GroupKind::Cleaning);
+            let store = Self::store_of(index);
+            plan.because(Reason { target: store, due: Due::Full, store: Some(store) });
         }
         plan.note(Record::Filled { cache_region: index as u64, filled_sectors: 0 }.encode());
         plan.barrier();
@@ -405,15 +408,21 @@ impl SetAssociative {
         self.present = present;
     }
 
-    /// Plans the merge of a native region: reads it, replaces its cached and trimmed sectors, and writes it back.
+    fn store_of(index: usize) -> Area {
+        Area::new(AreaKind::CacheRegion, index)
+    }
+
+    /// Plans the merge of a native region for the collection of cache region `index`: reads it, replaces its cached and trimmed sectors, and writes it back.
     /// Cached runs are read in the order of their PBAs; Cassuto 2010 leaves the order open, and this one is fastest.
-    fn merge(&mut self, region: usize, plan: &mut Plan) {
+    fn merge(&mut self, region: usize, index: usize, plan: &mut Plan) {
         let (extent, first) = (self.natives.extent(region), self.natives.first_lba(region));
         let list = self.list_mut(region).take();
         let first_mapped = list.runs().next().expect("a region present has runs").offset;
         let from = Sectors(if self.whole { 0 } else { first_mapped as u64 });
         let target = Rewrite { lba: first + from, sectors: extent.sectors - from, home: extent.start + from };
         plan.open(GroupKind::Cleaning);
+        let area = Area::new(AreaKind::Region, region);
+        plan.because(Reason { target: area, due: Due::Full, store: Some(Self::store_of(index)) });
         let mapped: Sectors = list.runs().map(|run| Sectors(run.length as u64)).sum();
         if mapped < target.sectors {
             plan.read(Cause::Cleaning, target.home, target.lba, target.sectors);
@@ -590,6 +599,13 @@ impl Layer for SetAssociative {
         for set in &self.sets {
             let (start, size) = (set.start, Sectors(set.sectors));
             each(Cache { medium: self.medium, start, end: start + size, used: Sectors(set.fill), size });
+        }
+    }
+
+    fn stores(&self, each: &mut dyn FnMut(StoreExtent)) {
+        for (index, set) in self.sets.iter().enumerate() {
+            let end = set.start + Sectors(set.sectors);
+            each(StoreExtent { area: Self::store_of(index), medium: self.medium, start: set.start, end });
         }
     }
 

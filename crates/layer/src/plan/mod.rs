@@ -23,6 +23,7 @@
 //! 4. A plan reuses its buffers: [`Plan::clear`] keeps the capacity.
 
 pub mod note;
+pub mod reason;
 pub mod record;
 
 use std::fmt;
@@ -30,6 +31,7 @@ use std::fmt;
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use self::note::Note;
+use self::reason::Reason;
 
 /// The operation of a step of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -179,6 +181,8 @@ pub struct Phase {
     pub opens_group: bool,
     /// Index of the phase's first step in [`Plan::steps`].
     pub first_step: u32,
+    /// The reason of a phase of the layer's own work. `None` if the phase serves the host, or completes a repair.
+    pub reason: Option<Reason>,
 }
 
 /// A list of steps to execute on the media, with the phases into which they are divided and the journal records that
@@ -227,7 +231,18 @@ impl Plan {
 
     #[inline]
     fn push_phase(&mut self, kind: GroupKind, opens_group: bool) {
-        self.phases.push(Phase { kind, opens_group, first_step: self.steps.len() as u32 });
+        self.phases.push(Phase { kind, opens_group, first_step: self.steps.len() as u32, reason: None });
+    }
+
+    /// Sets the reason of the phase that was begun last: the part of the drive that is cleaned, and the event that made
+    /// that necessary.
+    ///
+    /// # Panics
+    ///
+    /// If no phase was begun.
+    #[inline]
+    pub fn because(&mut self, reason: Reason) {
+        self.phases.last_mut().expect("a reason needs a phase").reason = Some(reason);
     }
 
     /// Appends a read of data from the platters: the `sectors` from `pba` on are read and kept in memory, as the

@@ -3,6 +3,8 @@
 //! A program that brings its own layer calls [`everything`] in a test; each part is also a function of its own. A fault
 //! is a panic that names the toy disk, the parameters and the seed.
 
+use std::collections::BTreeSet;
+
 use imbrex_disk::SharedDisk;
 
 use super::cuts::{self, PowerCutTest, Tally};
@@ -11,7 +13,8 @@ use crate::context::Context;
 use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, Parameters};
-use crate::plan::{Medium, Plan};
+use crate::plan::reason::{Area, AreaKind};
+use crate::plan::{GroupKind, Medium, Plan};
 
 /// Runs all tests of this module on a layer, over every toy disk and every set of the layer's toy parameters. The
 /// number of seeds is small, so the tests take a few seconds.
@@ -106,9 +109,11 @@ fn run_checked(
     let mut checker = Checker::new(disk, layer, power_safe);
     let mut commands = toy::Commands::new(seed, layer.capacity(), 24);
     let mut plan = Plan::new();
+    let stores = stores_of(disk, layer);
     for number in 0..plans {
         let given = commands.plan(layer, &mut plan);
         checker.check(&plan, &given, layer).map_err(|error| format!("seed {seed}: {error}\n{given:?}\n{plan:?}"))?;
+        check_reasons(&plan, &stores).map_err(|error| format!("seed {seed}, plan {number}: {error}\n{plan:?}"))?;
         if number % 16 == 0 {
             layer.self_check().map_err(|violation| format!("seed {seed}, plan {number}: {violation}"))?;
             layer.caches(&mut |cache| {
@@ -121,9 +126,46 @@ fn run_checked(
     Ok(())
 }
 
+/// Returns the areas of the layer's stores.
+///
+/// # Panics
+///
+/// If runs of stores overlap, or one is empty or reaches past the disk.
+fn stores_of(disk: &SharedDisk, layer: &dyn Layer) -> BTreeSet<Area> {
+    let mut extents = Vec::new();
+    layer.stores(&mut |extent| extents.push(extent));
+    extents.sort_by_key(|extent| (extent.medium as u8, extent.start));
+    for extent in &extents {
+        let ends_on_disk = extent.medium == Medium::Flash || extent.end.0 <= disk.geometry.sectors().0;
+        assert!(extent.start < extent.end && ends_on_disk, "{extent:?} is empty or reaches past the disk");
+    }
+    for pair in extents.windows(2) {
+        assert!(pair[0].medium != pair[1].medium || pair[0].end <= pair[1].start, "{pair:?} overlap");
+    }
+    extents.into_iter().map(|extent| extent.area).collect()
+}
+
+/// Checks that each phase of the layer's own work has a reason, and that the reason names one of the layer's stores, or
+/// the map.
+fn check_reasons(plan: &Plan, stores: &BTreeSet<Area>) -> Result<(), String> {
+    for phase in &plan.phases {
+        let needs_reason = !matches!(phase.kind, GroupKind::Host | GroupKind::Recovery);
+        if needs_reason != phase.reason.is_some() {
+            return Err(format!("a phase of kind {:?} has the reason {:?}", phase.kind, phase.reason));
+        }
+        if let Some(store) = phase.reason.and_then(|reason| reason.store)
+            && store.kind != AreaKind::Map
+            && !stores.contains(&store)
+        {
+            return Err(format!("the reason names {store}, which is none of the layer's stores"));
+        }
+    }
+    Ok(())
+}
+
 /// Tests with the [`Checker`] that 1,500 random plans lose no data, that a power cut at a barrier would lose none, and
 /// that reads return the newest versions. After every 16th plan, the layer's self-check must pass, and its caches must
-/// be within their bounds. Runs once for each seed on every toy.
+/// be within their bounds. Each phase of the layer's own work must have a reason. Runs once for each seed on every toy.
 ///
 /// # Panics
 ///

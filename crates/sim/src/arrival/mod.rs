@@ -162,6 +162,16 @@ impl ArrivalClock {
         }
     }
 
+    /// Returns the time from which the next request, with the timing `when`, waits for a place: its own time in the
+    /// workload, moved by the dilation of the requests before it. Returns `None` if the process ignores the times of the
+    /// workload, or `when` is none.
+    pub fn due(&self, when: When) -> Option<SimTime> {
+        match (self.arrival, when) {
+            (Arrival::FixedQueue(_) | Arrival::Open, When::At(traced)) => Some(self.traced_entry(traced)),
+            _ => None,
+        }
+    }
+
     fn traced_entry(&self, traced: SimTime) -> SimTime {
         match (self.arrival, self.last_traced) {
             (Arrival::Open, _) | (_, None) => traced,

@@ -9,9 +9,11 @@ use std::ops::Range;
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration, SimTime};
 use imbrex_trace::Source;
 
+use super::service::{Answer, Span};
 use super::{Engine, Job};
 use crate::carrier::{Carrier, StepError};
 use crate::observer::Observer;
+use crate::operation::WriteBack;
 use crate::queue::{Slot, Waiting};
 use crate::schedule::Schedule;
 use crate::timing::PlanTime;
@@ -44,7 +46,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         let end = waiting.entry + overhead;
         self.clock.hold(end, self.outstanding);
         let outcome = outcome.as_ref().copied();
-        self.complete(waiting, waiting.entry, end, &PlanTime::default(), waiting.cleaning_before, outcome);
+        let answer = Answer { start: waiting.entry, end, time: PlanTime::default(), from_cache: true };
+        self.complete(waiting, &answer, waiting.cleaning_before, outcome);
         true
     }
 
@@ -99,18 +102,19 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         let start = self.now.max(waiting.entry);
         let end = start.max(waiting.entry + SimDuration(self.drive.host.write_cache_acknowledge_ns));
         let outcome = outcome.as_ref().copied();
-        self.complete(&waiting, start, end, &PlanTime::default(), self.cleaning.at(end), outcome);
+        let answer = Answer { start, end, time: PlanTime::default(), from_cache: true };
+        self.complete(&waiting, &answer, self.cleaning.at(end), outcome);
         self.leave(1, end);
     }
 
     /// Writes back the next dirty range, with the ranges that the layer lets join.
-    pub(super) fn destage(&mut self) -> Result<(), StepError<C::Error>> {
+    pub(super) fn destage(&mut self, due: WriteBack) -> Result<(), StepError<C::Error>> {
         let first = match self.options.schedule {
             Schedule::Fifo => self.cache.take_oldest(),
             Schedule::Elevator(_) | Schedule::Sptf(_) => self.cache.take_next(),
         };
         let (first, gap) = first.expect("destaging is a job only while something is dirty");
-        self.destage_with(first, gap)
+        self.destage_with(first, gap, due)
     }
 
     /// Writes all dirty sectors of the volatile cache among `sectors` (exclusive end) back to the medium, beginning at
@@ -124,16 +128,18 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     pub fn write_back(&mut self, sectors: &Range<Lba>, at: SimTime) -> Result<(), StepError<C::Error>> {
         while let Some((first, gap)) = self.cache.take_within(sectors) {
             self.now = self.now.max(at);
-            self.destage_with(first, gap)?;
+            self.destage_with(first, gap, WriteBack::Order)?;
         }
         Ok(())
     }
 
     /// Writes back `first`, which was taken out of the cache and left `gap` there, with the ranges that the layer lets
     /// join.
-    fn destage_with(&mut self, first: Command, gap: Gap) -> Result<(), StepError<C::Error>> {
+    fn destage_with(&mut self, first: Command, gap: Gap, due: WriteBack) -> Result<(), StepError<C::Error>> {
         self.commands.clear();
         self.commands.push(first);
+        self.written_back.clear();
+        self.written_back.push(self.cache.taken_sequence());
         if !self.drive.layer.joinable(&first).is_empty() {
             self.gather_dirty(gap);
             self.put_back_rest();
@@ -145,6 +151,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.now = start + time.whole;
         let sectors = self.commands.iter().map(|command| command.sectors as u64).sum();
         self.cache.leave(Sectors(sectors), start, self.now);
+        self.report(Span { begin: start, from: Some(start), host_end: self.now, end: self.now }, Some(due));
         self.admit(self.now)?;
         carried.map_err(StepError::Carrier)
     }
@@ -154,9 +161,11 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         let (layer, commands, cache) = (self.drive.layer.as_ref(), &mut self.commands, &mut self.cache);
         while let Some(next) = cache.take_after(&mut gap, |next| layer.joins(commands, next)) {
             commands.push(next);
+            self.written_back.push(cache.taken_sequence());
         }
         while let Some(previous) = cache.take_before(&mut gap, |previous| layer.joins(commands, previous)) {
             commands.push(previous);
+            self.written_back.push(cache.taken_sequence());
         }
     }
 
@@ -171,14 +180,20 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
         let Some(cut) = self.drive.layer.stream_cut(first, end) else { return };
         assert!(first < cut && cut < end, "a stream from {first} to {end} is cut at {cut}");
-        let cache = &mut self.cache;
+        let (cache, written_back) = (&mut self.cache, &mut self.written_back);
+        let mut kept = 0;
         self.commands.retain_mut(|command| {
             if command.end() > cut {
-                let kept = command.lba.max(cut);
-                cache.insert(&Command::write(kept.0, (command.end() - kept).0 as u32), 0);
-                command.sectors = (kept - command.lba).0 as u32;
+                let rest = command.lba.max(cut);
+                cache.insert(&Command::write(rest.0, (command.end() - rest).0 as u32), 0);
+                command.sectors = (rest - command.lba).0 as u32;
             }
-            command.sectors > 0
+            if command.sectors == 0 {
+                written_back.remove(kept);
+                return false;
+            }
+            kept += 1;
+            true
         });
     }
 
@@ -221,6 +236,6 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
 
     pub(super) fn destage_from(&mut self, start: SimTime) -> Result<(), StepError<C::Error>> {
         self.now = start;
-        self.perform(Job::Destage)
+        self.perform(Job::Destage(WriteBack::Idle))
     }
 }

@@ -53,13 +53,14 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
                 return Ok(());
             }
             self.peeked = None;
+            let due = self.clock.due(request.when).unwrap_or(at);
             self.clock.entered(request.when, at);
-            self.enter(&request, at);
+            self.enter(&request, due, at);
         }
         Ok(())
     }
 
-    fn enter(&mut self, request: &Request, at: SimTime) {
+    fn enter(&mut self, request: &Request, due: SimTime, at: SimTime) {
         self.background_next = None;
         let sequence = self.requests - 1;
         let command = match self.fitted(request.command) {
@@ -77,11 +78,14 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             rules.entered(&command, self.requests);
         }
         self.carrier.entered(sequence, &command);
+        if self.observer.wants_operations() {
+            self.observer.entered(sequence, request.device, &command);
+        }
         let follows_times = matches!(self.options.arrival, Arrival::FixedQueue(_) | Arrival::Open);
         self.metrics.enter(at, arrival(request).filter(|_| follows_times));
         let cleaning_before = self.cleaning.at(at);
         let mut waiting =
-            Waiting { command, arrival: arrival(request), entry: at, sequence, cleaning_before, target: None };
+            Waiting { command, arrival: arrival(request), due, entry: at, sequence, cleaning_before, target: None };
         if self.cache.is_on() && self.answer_from_cache(&waiting) {
             return;
         }

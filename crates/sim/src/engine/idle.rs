@@ -4,6 +4,7 @@ use imbrex_disk::{SimDuration, SimTime};
 use imbrex_trace::Source;
 
 use super::Engine;
+use super::service::Span;
 use crate::carrier::{Carrier, StepError};
 use crate::observer::Observer;
 
@@ -40,6 +41,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
         let carried = self.carrier.background(&self.plan);
         self.now = start + self.carry_out(start).whole;
+        self.report(Span { begin: start, from: Some(start), host_end: self.now, end: self.now }, None);
         let rest = self.drive.layer.background().map_or(SimDuration::ZERO, |background| background.rest);
         self.background_next = Some(self.now + rest);
         carried.map(|()| true).map_err(StepError::Carrier)

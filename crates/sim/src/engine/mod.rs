@@ -45,6 +45,7 @@ use crate::drive::Drive;
 use crate::inbox::Inbox;
 use crate::metrics::run::RunMetrics;
 use crate::observer::Observer;
+use crate::operation::{Stretch, WriteBack};
 use crate::queue::{Ordered, Queue, Slot, Waiting};
 use crate::read_ahead::ReadAhead;
 use crate::results::Integrity;
@@ -128,6 +129,10 @@ pub struct Engine<S: Source, O: Observer, C: Carrier = Nothing> {
     joining: Vec<Slot>,
     commands: Vec<Command>,
     pieces: Vec<Piece>,
+    /// Numbers of the oldest writes in the ranges that are being written back, and the stretches of the operation, if
+    /// the observer wants operations.
+    written_back: Vec<u64>,
+    stretches: Vec<Stretch>,
 }
 
 /// Cleaning time so far: the time of finished stretches, and the current stretch.
@@ -154,8 +159,8 @@ enum Job {
     Serve(Slot),
     /// Takes this write into the cache.
     Absorb(Slot),
-    /// Writes dirty sectors back.
-    Destage,
+    /// Writes dirty sectors back, for this reason.
+    Destage(WriteBack),
     /// Writes the dirty sectors of this range back, because the next command must not overtake them.
     WriteBack(Range<Lba>),
 }
@@ -220,6 +225,10 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         let sector_bytes = drive.disk.sector_bytes;
         let caveat = drive.caveat_distances();
         let is_power_safe = drive.layer.is_power_safe();
+        let mut timing = Timing::new(drive.disk.clone(), drive.layer.moves_pseudo_tracks());
+        if observer.wants_operations() {
+            timing.keep_segments();
+        }
         let checker = options.check.then(|| Checker::new(&drive.disk, drive.layer.as_ref(), is_power_safe));
         Engine {
             clock: ArrivalClock::new(options.arrival),
@@ -230,7 +239,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             read_ahead: ReadAhead::new(Sectors(options.read_ahead_bytes / sector_bytes as u64)),
             slow: Slow::default(),
             controller: drive.host.controller.as_ref().map(Controller::new),
-            timing: Timing::new(drive.disk.clone(), drive.layer.moves_pseudo_tracks()),
+            timing,
             metrics: RunMetrics::new(options.window, SimTime::ZERO, sector_bytes, options.arrival.depth() as u64),
             integrity: if options.check { Integrity::ok() } else { Integrity::off() },
             checker,
@@ -249,6 +258,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             joining: Vec::new(),
             commands: Vec::new(),
             pieces: Vec::new(),
+            written_back: Vec::new(),
+            stretches: Vec::new(),
             caveat,
             drive,
             options,
@@ -437,7 +448,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
                 self.absorb(slot);
                 Ok(())
             }
-            Job::Destage => self.destage(),
+            Job::Destage(due) => self.destage(due),
             Job::WriteBack(sectors) => self.write_back(&sectors, self.now),
         }
     }
@@ -451,14 +462,15 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             }
             _ => self.options.schedule.choose(&self.queue, self.timing.actuator(), self.now),
         };
-        let Some(slot) = chosen else { return self.cache.is_filling().then_some(Job::Destage) };
+        let Some(slot) = chosen else { return self.cache.is_filling().then_some(Job::Destage(WriteBack::Room)) };
         let slot = self.in_order_of_entry(slot);
         let chosen = self.queue.get(slot);
         let command = &chosen.command;
         match command.operation {
-            Operation::Flush if self.cache.has_older_than(chosen.sequence) => Some(Job::Destage),
+            Operation::Flush if self.cache.has_older_than(chosen.sequence) => Some(Job::Destage(WriteBack::Flush)),
             _ if self.is_cacheable(command) => {
-                Some(if self.cache.has_room(command, self.now) { Job::Absorb(slot) } else { Job::Destage })
+                let has_room = self.cache.has_room(command, self.now);
+                Some(if has_room { Job::Absorb(slot) } else { Job::Destage(WriteBack::Room) })
             }
             _ => Some(self.dirty_before(command).map_or(Job::Serve(slot), Job::WriteBack)),
         }

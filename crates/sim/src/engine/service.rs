@@ -10,9 +10,27 @@ use super::Engine;
 use crate::carrier::{Carrier, StepError};
 use crate::metrics::run::HeadSample;
 use crate::observer::{IoRecord, Observer};
+use crate::operation::{self, Purpose, WriteBack, lay_out};
 use crate::queue::{Slot, Waiting};
 use crate::results::Integrity;
 use crate::timing::PlanTime;
+
+/// The times of an operation.
+pub(super) struct Span {
+    pub begin: SimTime,
+    /// Time from which on the plan was carried out. `None` if the plan was not timed phase by phase.
+    pub from: Option<SimTime>,
+    pub host_end: SimTime,
+    pub end: SimTime,
+}
+
+/// The answer to a request.
+pub(super) struct Answer {
+    pub start: SimTime,
+    pub end: SimTime,
+    pub time: PlanTime,
+    pub from_cache: bool,
+}
 
 impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     pub(super) fn take(&mut self, slot: Slot) -> Waiting {
@@ -56,9 +74,11 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         let from = self.read_ahead.begun(&self.commands, &self.plan).map_or(start, |begun| begun.min(start));
         let time = self.carry_out_for_host(from);
         let end = (from + time.host).max(start);
+        let free = (from + time.whole).max(end);
+        self.report(Span { begin, from: Some(from), host_end: end, end: free }, None);
         self.admit(end)?;
         self.complete_batch(begin, end, &time, outcome.as_ref().copied());
-        self.now = (from + time.whole).max(end);
+        self.now = free;
         Ok(())
     }
 
@@ -92,6 +112,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         let (command, entry, free) = (self.commands[0], self.batch[0].entry, self.now);
         let run = one_run(&self.commands, &self.plan);
         let controller = self.controller.as_mut().expect("called only where there is one");
+        let mut timed_from = None;
         let (time, end, free) = if let Some(run) = run {
             let served = controller.serve(self.timing.actuator_mut(), &command, run, entry, free);
             self.timing.count(&self.plan);
@@ -104,6 +125,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         } else {
             let (from, after) = controller.pass_by(self.timing.actuator_mut(), &command, entry);
             let start = from.max(free);
+            timed_from = Some(start);
             let time = self.timing.run(&self.plan, start);
             let end = start + time.host + after;
             (time, end, (start + time.whole).max(end))
@@ -112,10 +134,29 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         let (end, free) = (end + extra, free + extra);
         self.account(begin.min(end), end, &time);
         self.look_at(begin, free);
+        self.report(Span { begin, from: timed_from, host_end: end.max(begin), end: free.max(begin) }, None);
         self.admit(end)?;
         self.complete_batch(begin.min(end), end, &time, outcome);
         self.now = free.max(self.now);
         Ok(())
+    }
+
+    /// Passes the operation that was just carried out to the observer, if it wants operations. `due` is the reason of a
+    /// write-back of the cache; otherwise the operation serves the batch.
+    pub(super) fn report(&mut self, span: Span, due: Option<WriteBack>) {
+        if !self.observer.wants_operations() {
+            return;
+        }
+        let purpose = match due {
+            Some(due) => Purpose::WriteBack(due, &self.written_back),
+            None if self.commands.is_empty() => Purpose::Background,
+            None => Purpose::Serve(&self.batch),
+        };
+        let Span { begin, from, host_end, end } = span;
+        let segments = if from.is_some() { self.timing.segments() } else { &[] };
+        lay_out(segments, begin, from.unwrap_or(begin), end, &mut self.stretches);
+        let (commands, plan, stretches) = (&self.commands, &self.plan, &self.stretches);
+        self.observer.operation(&operation::Operation { purpose, begin, host_end, end, commands, plan, stretches });
     }
 
     /// Counts the parts of a service from `begin` to `end`. Time used by neither arm nor platter is counted as overhead
@@ -203,7 +244,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         let batch = std::mem::take(&mut self.batch);
         for (number, waiting) in batch.iter().enumerate() {
             let share = time.share(number, batch.len());
-            self.complete(waiting, start.max(waiting.entry), end, &share, cleaning_so_far, outcome);
+            let answer = Answer { start: start.max(waiting.entry), end, time: share, from_cache: false };
+            self.complete(waiting, &answer, cleaning_so_far, outcome);
         }
         self.leave(batch.len(), end);
         self.batch = batch;
@@ -223,12 +265,11 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     pub(super) fn complete(
         &mut self,
         waiting: &Waiting,
-        start: SimTime,
-        end: SimTime,
-        time: &PlanTime,
+        answer: &Answer,
         cleaning: SimDuration,
         outcome: Result<(), &C::Error>,
     ) {
+        let &Answer { start, end, time, from_cache } = answer;
         self.carrier.complete(waiting.sequence, waiting.entry, end, outcome);
         let command = &waiting.command;
         self.metrics.complete(command.operation, command.sectors, waiting.entry, start, end);
@@ -238,10 +279,12 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
                 sequence: waiting.sequence,
                 command: *command,
                 arrival: waiting.arrival,
+                due: waiting.due,
                 entry: waiting.entry,
                 start,
                 end,
-                time: *time,
+                time,
+                from_cache,
                 radial_track: self.timing.actuator().radial_track(),
             });
         }

@@ -111,7 +111,7 @@ mod tests {
                     soonest = (time, index);
                 }
                 queue.push(Waiting {
-                    command, arrival: None, entry: now, sequence: index, cleaning_before: SimDuration::ZERO,
+                    command, arrival: None, due: now, entry: now, sequence: index, cleaning_before: SimDuration::ZERO,
                     target: Some(target),
                 });
             }

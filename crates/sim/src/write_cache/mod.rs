@@ -38,6 +38,8 @@ pub struct WriteCache {
     /// Position of `sweep` in `order`. Later inserts and removals may have moved it.
     near_sweep: Cursor,
     leaving: Leaving,
+    /// Number of the oldest write in the range that was removed last.
+    taken_sequence: u64,
     ordered: Option<Ordered>,
     caveat: Option<CaveatDistances>,
 }
@@ -71,6 +73,7 @@ impl WriteCache {
             sweep: 0,
             near_sweep: Cursor::default(),
             leaving: Leaving::default(),
+            taken_sequence: 0,
             ordered: None,
             caveat: None,
         }
@@ -304,9 +307,15 @@ impl WriteCache {
         Some(command)
     }
 
+    /// Returns the number of the oldest write in the range that was removed last to be written back. 0 if it contains
+    /// sectors that were put back earlier, or if no range was removed yet.
+    pub fn taken_sequence(&self) -> u64 {
+        self.taken_sequence
+    }
+
     fn take(&mut self, cursor: Cursor) -> (Command, Gap) {
         let (dirty, next) = self.forget(cursor);
-        (self.sweep, self.near_sweep) = (dirty.end, next);
+        (self.sweep, self.near_sweep, self.taken_sequence) = (dirty.end, next, dirty.sequence);
         (as_write(dirty), Gap(next))
     }
 

@@ -6,4 +6,5 @@ mod cleaning;
 mod controller;
 mod depth;
 mod engine;
+mod explain;
 mod records;

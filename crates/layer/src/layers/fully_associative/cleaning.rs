@@ -11,6 +11,7 @@ use imbrex_disk::{Lba, Sectors};
 use super::FullyAssociative;
 use super::record::Record;
 use super::state::Part;
+use crate::plan::reason::{Area, AreaKind, Due, Reason};
 use crate::plan::{Cause, GroupKind, Plan};
 
 impl FullyAssociative {
@@ -20,12 +21,12 @@ impl FullyAssociative {
     pub(super) fn make_free(&mut self, zone: usize, plan: &mut Plan) {
         while self.state.zones[zone].free.len() <= self.reserve {
             if !self.state.zones[zone].streams.is_empty() {
-                self.complete_stream(zone, 0, plan);
+                self.complete_stream(zone, 0, Due::Full, plan);
                 continue;
             }
             let oldest = self.state.zones[zone].logs[0];
             while self.state.zones[zone].logs.front() == Some(&oldest) {
-                self.merge_next(zone, plan);
+                self.merge_next(zone, Due::Full, plan);
             }
         }
     }
@@ -42,28 +43,29 @@ impl FullyAssociative {
             return false;
         };
         if self.state.zones[zone].logs.is_empty() {
-            self.complete_stream(zone, 0, plan);
+            self.complete_stream(zone, 0, Due::Idle, plan);
         } else {
-            self.merge_next(zone, plan);
+            self.merge_next(zone, Due::Idle, plan);
         }
         true
     }
 
     /// Merges the first logical band that has live sectors in the oldest log band. If a stream is open for that logical
     /// band, completes the stream instead.
-    fn merge_next(&mut self, zone: usize, plan: &mut Plan) {
+    fn merge_next(&mut self, zone: usize, due: Due, plan: &mut Plan) {
         let logical = self.state.zones[zone].find_merge();
         let stream = self.state.zones[zone].streams.iter().position(|stream| stream.logical == logical);
         match stream {
-            Some(index) => self.complete_stream(zone, index, plan),
-            None => self.merge(zone, logical, plan),
+            Some(index) => self.complete_stream(zone, index, due, plan),
+            None => self.merge(zone, logical, due, plan),
         }
     }
 
     /// Reads a logical band and its logged sectors, and writes both to a free band, which becomes the home of the
     /// logical band.
-    fn merge(&mut self, zone: usize, logical: u32, plan: &mut Plan) {
+    fn merge(&mut self, zone: usize, logical: u32, due: Due, plan: &mut Plan) {
         plan.open(GroupKind::Cleaning);
+        plan.because(self.reason(zone, logical, due));
         let band = self.free_band(zone, plan);
         let whole = Part { zone, logical, offset: 0, sectors: self.state.zones[zone].band_sectors };
         self.read_places(Cause::Cleaning, whole, plan);
@@ -76,16 +78,23 @@ impl FullyAssociative {
     /// Appends to `plan` the steps that fill the rest of a stream's band with data from the old home and the log. The
     /// band then becomes the home of the logical band. `index` is the index of the stream among the open streams of
     /// `zone`.
-    pub(super) fn complete_stream(&mut self, zone: usize, index: usize, plan: &mut Plan) {
+    pub(super) fn complete_stream(&mut self, zone: usize, index: usize, due: Due, plan: &mut Plan) {
         let stream = self.state.zones[zone].streams[index];
         let sectors = self.state.zones[zone].band_sectors - stream.filled;
         let rest = Part { zone, logical: stream.logical, offset: stream.filled, sectors };
         plan.open(GroupKind::Cleaning);
+        plan.because(self.reason(zone, stream.logical, due));
         self.read_places(Cause::Cleaning, rest, plan);
         self.write_places(Cause::Cleaning, rest, stream.band, plan);
         plan.barrier();
         let logical_band = self.state.logical_number(zone, stream.logical);
         self.note(Record::Completed { logical_band }, plan);
+    }
+
+    /// Returns the reason of work on the logical band `logical` of `zone`, which relieves the zone.
+    pub(super) fn reason(&self, zone: usize, logical: u32, due: Due) -> Reason {
+        let target = Area::new(AreaKind::Region, self.state.logical_number(zone, logical) as usize);
+        Reason { target, due, store: Some(Area::new(AreaKind::Zone, zone)) }
     }
 
     /// Returns the number of the free band that is to be taken next; it stays free until a record takes it. If a band

@@ -14,6 +14,7 @@ use imbrex_disk::{Command, Lba, Sectors};
 use super::FullyAssociative;
 use super::record::Record;
 use super::state::Part;
+use crate::plan::reason::Due;
 use crate::plan::{Cause, GroupKind, Plan};
 
 /// Number of chains of sequential writes that are tracked at a time to recognize streams.
@@ -123,7 +124,7 @@ impl FullyAssociative {
     /// returns the band.
     fn open_stream(&mut self, part: Part, plan: &mut Plan) -> u32 {
         if self.state.zones[part.zone].streams.len() == STREAMS_PER_ZONE {
-            self.complete_stream(part.zone, 0, plan);
+            self.complete_stream(part.zone, 0, Due::Streams, plan);
         }
         self.make_free(part.zone, plan);
         if part.offset == 0 {
@@ -131,6 +132,7 @@ impl FullyAssociative {
             return self.free_band(part.zone, plan);
         }
         plan.open(GroupKind::Migration);
+        plan.because(self.reason(part.zone, part.logical, Due::NewStream));
         let band = self.free_band(part.zone, plan);
         let beginning = Part { offset: 0, sectors: part.offset, ..part };
         self.read_places(Cause::Migration, beginning, plan);

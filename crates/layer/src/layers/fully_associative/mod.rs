@@ -35,9 +35,10 @@ use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
 use crate::context::Context;
 use crate::info::LayerInfo;
-use crate::layer::{Background, Cache, Layer, MapMemory, Piece, PrefetchHint};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece, PrefetchHint, StoreExtent};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
+use crate::plan::reason::{Area, AreaKind};
 use crate::plan::{Medium, Plan};
 use crate::violation::Violation;
 use host::RecentChains;
@@ -239,6 +240,18 @@ impl Layer for FullyAssociative {
         MapMemory {
             formula_bytes: self.state.zones.iter().map(formula_bits).sum::<u64>().div_ceil(8),
             measured_bytes: zones + self.state.bands.measured_bytes() + std::mem::size_of::<FullyAssociative>() as u64,
+        }
+    }
+
+    /// Calls `each` with every band: any of them may be in the log of its zone, or free.
+    fn stores(&self, each: &mut dyn FnMut(StoreExtent)) {
+        let state = &self.state;
+        for (index, zone) in state.zones.iter().enumerate() {
+            for band in 0..zone.live.len() as u32 {
+                let start = state.bands.extent(state.band_number(index, band) as usize).start;
+                let (area, end) = (Area::new(AreaKind::Zone, index), start + Sectors(state.band_sectors));
+                each(StoreExtent { area, medium: Medium::Disk, start, end });
+            }
         }
     }
 

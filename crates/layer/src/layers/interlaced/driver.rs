@@ -24,6 +24,7 @@ use super::run::{NO_HEAT, TrackRun};
 use super::translation::Translation;
 use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
 use crate::plan::note::{Note, ReplayError};
+use crate::plan::reason::Due;
 use crate::plan::{GroupKind, Plan, StepOp};
 use crate::violation::Violation;
 
@@ -166,14 +167,14 @@ impl<T: Translation> Interlaced<T> {
         self.awaited_sectors = 0;
     }
 
-    /// Plans a phase of a move, and returns whether there was one.
-    fn phase(&mut self, plan: &mut Plan) -> bool {
+    /// Plans a phase of a move, which the event `due` made necessary now, and returns whether there was one.
+    fn phase(&mut self, due: Due, plan: &mut Plan) -> bool {
         if self.moves.current().is_none() && !self.may_move() {
             self.overdue = false;
             return false;
         }
         let steps_before = plan.steps.len();
-        let is_made = self.make_phase(plan);
+        let is_made = self.make_phase(due, plan);
         let written = plan.steps[steps_before..].iter().filter(|step| step.op == StepOp::Write);
         let sectors = written.map(|step| u64::from(step.sectors)).sum();
         self.account.moved(sectors);
@@ -183,7 +184,7 @@ impl<T: Translation> Interlaced<T> {
         is_made
     }
 
-    fn make_phase(&mut self, plan: &mut Plan) -> bool {
+    fn make_phase(&mut self, due: Due, plan: &mut Plan) -> bool {
         self.found.set(None);
         let (map, home) = (&self.map, &self.host.home);
         let is_begun = self.moves.current().is_some();
@@ -200,7 +201,7 @@ impl<T: Translation> Interlaced<T> {
             }
         }
         let chosen = self.moves.current().expect("taken above");
-        match self.moves.phase(&mut self.host.log, plan) {
+        match self.moves.phase(&mut self.host.log, due, None, plan) {
             Outcome::Underway => {}
             Outcome::Displaced(backup) => {
                 self.map.displace(&self.host.home, chosen, backup, plan);
@@ -218,7 +219,7 @@ impl<T: Translation> Interlaced<T> {
 
     fn complete_move(&mut self, plan: &mut Plan) {
         while self.moves.current().is_some() {
-            self.phase(plan);
+            self.phase(Due::InTheWay, plan);
         }
     }
 
@@ -295,7 +296,7 @@ impl<T: Translation> Layer for Interlaced<T> {
             self.requests_since_phase += commands.len() as u32;
             if self.requests_since_phase >= self.options.background_every {
                 self.requests_since_phase = 0;
-                self.phase(plan);
+                self.phase(Due::NeverIdle, plan);
             }
         }
         self.found.set(None);
@@ -331,7 +332,7 @@ impl<T: Translation> Layer for Interlaced<T> {
     }
 
     fn idle(&mut self, plan: &mut Plan) -> bool {
-        self.phase(plan)
+        self.phase(Due::Idle, plan)
     }
 
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {

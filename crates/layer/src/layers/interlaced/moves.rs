@@ -27,6 +27,7 @@ use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::backup::BackupLog;
 use super::run::{TrackRun, write_copies};
+use crate::plan::reason::{Area, AreaKind, Due, Reason};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
 /// The phases of a move in which a run is read and in which it is written.
@@ -260,7 +261,16 @@ impl<M: Copy> Moves<M> {
     /// Appends the next phase of the current move to `plan`: its reads, writes, and the records and barriers of its
     /// backup. Returns the state of the move after that phase, which the caller has to record. There must be a current
     /// move.
-    pub fn phase(&mut self, log: &mut BackupLog, plan: &mut Plan) -> Outcome {
+    ///
+    /// `due` is the event that made the phase necessary now, and `store` the part of the drive that the move relieves,
+    /// if any.
+    pub fn phase(&mut self, log: &mut BackupLog, due: Due, store: Option<Area>, plan: &mut Plan) -> Outcome {
+        if self.stage == Stage::Idle {
+            plan.open(GroupKind::Migration);
+        } else {
+            plan.next_phase(GroupKind::Migration);
+        }
+        plan.because(Reason { target: Area::new(AreaKind::Track, self.transfers.radial_track as usize), due, store });
         match self.stage {
             Stage::Idle => self.first_phase(log, plan),
             Stage::BackedUp => self.second_phase(plan),
@@ -276,7 +286,6 @@ impl<M: Copy> Moves<M> {
     }
 
     fn first_phase(&mut self, log: &mut BackupLog, plan: &mut Plan) -> Outcome {
-        plan.open(GroupKind::Migration);
         for transfer in &self.transfers.list {
             log.before_writing(Extent::new(transfer.to, Sectors(transfer.from.sectors as u64)), plan);
         }
@@ -302,7 +311,6 @@ impl<M: Copy> Moves<M> {
     }
 
     fn second_phase(&mut self, plan: &mut Plan) -> Outcome {
-        plan.next_phase(GroupKind::Migration);
         self.transfers.of(Timing::ReadLate).for_each(|transfer| read(transfer, plan));
         self.write_normal(plan);
         if self.transfers.has(Timing::WrittenLate) {
@@ -313,7 +321,6 @@ impl<M: Copy> Moves<M> {
     }
 
     fn third_phase(&mut self, plan: &mut Plan) -> Outcome {
-        plan.next_phase(GroupKind::Migration);
         self.transfers.of(Timing::WrittenLate).for_each(|transfer| write(transfer, plan));
         plan.barrier();
         Outcome::Done

@@ -13,20 +13,21 @@ use imbrex_disk::{Lba, Sectors};
 
 use super::state::{LogZone, Placed, Stream, Use, Victim};
 use super::{LogStructured, Policy};
+use crate::plan::reason::{Area, AreaKind, Due, Reason};
 use crate::plan::{Cause, GroupKind, Plan};
 
 impl LogStructured {
     /// Appends one step of cleaning to `plan`. Returns `false` if there is no zone to clean.
-    pub(super) fn clean(&mut self, plan: &mut Plan) -> bool {
+    pub(super) fn clean(&mut self, due: Due, plan: &mut Plan) -> bool {
         if self.state.victim.is_none() {
             self.state.victim = self.choose().map(|zone| Victim { zone, entry: 0, entry_start: 0, skip: 0 });
         }
-        if self.state.victim.is_none() {
-            return false;
-        }
+        let Some(victim) = self.state.victim else { return false };
         let mut moves = std::mem::take(&mut self.moves);
         self.find_moves(&mut moves);
         plan.open(GroupKind::Cleaning);
+        let target = Area::new(AreaKind::Zone, victim.zone);
+        plan.because(Reason { target, due, store: Some(Area::new(AreaKind::Log, 0)) });
         let size = self.state.block_sectors;
         for run in &moves {
             let (lba, sectors) = (Lba(run.block as u64 * size), Sectors(run.blocks as u64 * size));
@@ -45,7 +46,7 @@ impl LogStructured {
 
     /// Appends one step of cleaning in idle time to `plan`, if too few zones are free. Returns whether a step was made.
     pub(super) fn clean_idly(&mut self, plan: &mut Plan) -> bool {
-        self.state.free.len() < self.idle_zones && self.clean(plan)
+        self.state.free.len() < self.idle_zones && self.clean(Due::Idle, plan)
     }
 
     fn move_run(&mut self, run: Placed, plan: &mut Plan) {

@@ -12,6 +12,7 @@ use imbrex_disk::{Command, Lba, Sectors};
 use super::LogStructured;
 use super::record::Record;
 use super::state::{Placed, Stream};
+use crate::plan::reason::Due;
 use crate::plan::{Cause, GroupKind, Plan};
 
 impl LogStructured {
@@ -50,7 +51,7 @@ impl LogStructured {
     fn room(&mut self, stream: Stream, plan: &mut Plan) -> (u32, u32) {
         while self.is_short(stream) {
             self.record_appends(plan);
-            let cleaned = self.clean(plan);
+            let cleaned = self.clean(Due::Full, plan);
             assert!(
                 cleaned,
                 "invariant 4: with {} zones free, some closed one has a dead block",

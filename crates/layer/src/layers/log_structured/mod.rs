@@ -41,9 +41,10 @@ use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
 use crate::context::Context;
 use crate::info::LayerInfo;
-use crate::layer::{Background, Cache, Layer, MapMemory, Piece, PrefetchHint};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece, PrefetchHint, StoreExtent};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind, Parameters};
 use crate::plan::note::{Note, ReplayError};
+use crate::plan::reason::{Area, AreaKind};
 use crate::plan::{GroupKind, Medium, Plan};
 use crate::region::{RegionSize, Regions, check_count};
 use crate::violation::Violation;
@@ -298,6 +299,12 @@ impl Layer for LogStructured {
             formula_bytes: (self.state.blocks as u64 * bits).div_ceil(8),
             measured_bytes: self.state.measured_bytes() + (moves + std::mem::size_of::<LogStructured>()) as u64,
         }
+    }
+
+    fn stores(&self, each: &mut dyn FnMut(StoreExtent)) {
+        self.caches(&mut |Cache { medium, start, end, .. }| {
+            each(StoreExtent { area: Area::new(AreaKind::Log, 0), medium, start, end });
+        });
     }
 
     /// Calls `each` with every zone, because the whole drive is a log. A zone is in use as far as it was written since

@@ -26,6 +26,7 @@ use super::stage::Stage;
 use super::state::MediaCache;
 use super::store::Store;
 use crate::map::extent_map::Mapped;
+use crate::plan::reason::{AreaKind, Due};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
 use super::record::Record;
@@ -44,19 +45,28 @@ impl MediaCache {
         }
     }
 
-    /// Appends to `plan` the rest of the current cleaning, if there is one.
+    /// Appends to `plan` the rest of the current cleaning, if there is one, because it is in the way of the host's
+    /// command.
     pub(super) fn finish_cleaning(&mut self, plan: &mut Plan) {
+        if let Some((band, _)) = self.cleaning.now {
+            self.cleaning.because(band, Due::InTheWay, AreaKind::Cache);
+        }
+        self.advance_to_end(plan);
+    }
+
+    fn advance_to_end(&mut self, plan: &mut Plan) {
         while let Some((band, stage)) = self.cleaning.now {
             self.advance(band, stage, plan);
         }
     }
 
     /// Appends to `plan` the rest of the current cleaning, if there is one, and then the whole cleaning of `band`: its
-    /// cached runs are merged into the band.
-    pub(super) fn clean(&mut self, band: usize, plan: &mut Plan) {
+    /// cached runs are merged into the band. `full` is the store without room, which is the cache or the map.
+    pub(super) fn clean(&mut self, band: usize, full: AreaKind, plan: &mut Plan) {
         self.finish_cleaning(plan);
         self.begin(band);
-        self.finish_cleaning(plan);
+        self.cleaning.because(band, Due::Full, full);
+        self.advance_to_end(plan);
     }
 
     /// Appends the next phase of cleaning in idle time to `plan`. If no band is being cleaned, begins with the band of
@@ -68,6 +78,7 @@ impl MediaCache {
             self.begin(band);
         }
         let (band, stage) = self.cleaning.now.expect("it was begun");
+        self.cleaning.because(band, Due::Idle, AreaKind::Cache);
         self.advance(band, stage, plan);
         true
     }

@@ -12,6 +12,7 @@ use super::record::Record;
 use super::state::MediaCache;
 use super::store::Store;
 use crate::map::extent_map::{Gap, Mapped, MappedRun};
+use crate::plan::reason::AreaKind;
 use crate::plan::{Cause, Kind, Medium, Plan, StepOp};
 
 impl MediaCache {
@@ -98,7 +99,7 @@ impl MediaCache {
         let first = if absent_first { self.next_absent() } else { self.oldest() };
         let lba = first.or_else(|| if absent_first { self.oldest() } else { self.next_absent() });
         let lba = lba.expect("a full map has cached or absent runs");
-        self.clean(self.shape.bands.locate(lba).region, plan);
+        self.clean(self.shape.bands.locate(lba).region, AreaKind::Map, plan);
     }
 
     /// Returns the next absent run, round robin.
@@ -141,7 +142,7 @@ impl MediaCache {
             return self.clean_for_entries(plan);
         }
         match self.oldest() {
-            Some(oldest) => self.clean(self.shape.bands.locate(oldest).region, plan),
+            Some(oldest) => self.clean(self.shape.bands.locate(oldest).region, AreaKind::Cache, plan),
             None => self.clean_for_entries(plan),
         }
     }
@@ -269,7 +270,9 @@ impl MediaCache {
             }
             self.record_placed(plan);
             match self.oldest() {
-                Some(oldest) if has_entries => self.clean(self.shape.bands.locate(oldest).region, plan),
+                Some(oldest) if has_entries => {
+                    self.clean(self.shape.bands.locate(oldest).region, AreaKind::Cache, plan)
+                }
                 _ => self.clean_for_entries(plan),
             }
         }

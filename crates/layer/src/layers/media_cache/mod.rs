@@ -46,10 +46,11 @@ use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
 use crate::context::Context;
 use crate::info::LayerInfo;
-use crate::layer::{Background, Cache, Layer, MapMemory, Piece, PrefetchHint};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece, PrefetchHint, StoreExtent};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::Plan;
 use crate::plan::note::{Note, ReplayError};
+use crate::plan::reason::{Area, AreaKind};
 use crate::region::Position;
 use crate::violation::Violation;
 use record::Record;
@@ -247,6 +248,12 @@ impl Layer for MediaCache {
 
     fn checkpoint(&self, notes: &mut Vec<Note>) {
         self.write_checkpoint(notes);
+    }
+
+    fn stores(&self, each: &mut dyn FnMut(StoreExtent)) {
+        self.caches(&mut |Cache { medium, start, end, .. }| {
+            each(StoreExtent { area: Area::new(AreaKind::Cache, 0), medium, start, end });
+        });
     }
 
     fn caches(&self, each: &mut dyn FnMut(Cache)) {

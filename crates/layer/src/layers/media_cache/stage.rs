@@ -1,6 +1,7 @@
 //! Progress of the cleaning of a band: the states of [`super::cleaning`], and the cached runs of the band.
 
 use crate::map::extent_map::MappedRun;
+use crate::plan::reason::{Area, AreaKind, Due, Reason};
 use crate::plan::{GroupKind, Plan};
 
 /// The stage of the cleaning of a band, with the progress within the stage.
@@ -28,6 +29,8 @@ pub(super) struct Cleaning {
     /// First sector of the band that is rewritten; the sectors before it stay as they are.
     pub(super) from: u64,
     pub(super) is_open: bool,
+    /// The reason of the next phases of the cleaning.
+    pub(super) reason: Option<Reason>,
     pub(super) runs: Vec<MappedRun>,
 }
 
@@ -58,5 +61,15 @@ impl Cleaning {
             plan.open(GroupKind::Cleaning);
             self.is_open = true;
         }
+        if let Some(reason) = self.reason {
+            plan.because(reason);
+        }
+    }
+
+    /// Sets the reason of the next phases of the cleaning of `band`: the event `due`, and what is relieved, which is
+    /// the cache or the map.
+    pub(super) fn because(&mut self, band: usize, due: Due, relieved: AreaKind) {
+        let (target, store) = (Area::new(AreaKind::Region, band), Some(Area::new(relieved, 0)));
+        self.reason = Some(Reason { target, due, store });
     }
 }

@@ -14,6 +14,7 @@ use super::entries::Entries;
 use super::record::Record;
 use super::ring::Position;
 use super::state::EntryPiece;
+use crate::plan::reason::{Area, AreaKind, Due, Reason};
 use crate::plan::{Cause, GroupKind, Plan};
 
 /// One of the two circular buffers of a section: that of cached writes, or that of S-blocks.
@@ -21,6 +22,17 @@ use crate::plan::{Cause, GroupKind, Plan};
 pub(super) enum Buffer {
     Cache,
     SBlocks,
+}
+
+impl Buffer {
+    /// Returns this buffer of a section, as reasons and stores name it.
+    pub(super) fn area(self, section: usize) -> Area {
+        Area::new(if self == Buffer::Cache { AreaKind::CacheBuffer } else { AreaKind::SBlockBuffer }, section)
+    }
+}
+
+fn full(target: Area, store: Area) -> Reason {
+    Reason { target, due: Due::Full, store: Some(store) }
 }
 
 impl SBlocks {
@@ -43,26 +55,31 @@ impl SBlocks {
     /// buffer (algorithm V.3). Makes room in the S-block buffer before choosing, so that the chosen S-block is not
     /// moved just before it is rewritten.
     fn destage(&mut self, section: usize, plan: &mut Plan) {
-        self.complete_stream(section, plan);
-        self.make_slot(section, plan);
+        let store = Buffer::Cache.area(section);
+        self.complete_stream(section, Due::Full, store, plan);
+        self.make_slot(section, store, plan);
         let sblock = self.policy.choose(&self.state, section);
         let (ring, size) = (&self.state.sections[section].sblock_ring, self.state.shape.sblock_sectors);
         let (position, tail) = (ring.head(), ring.tail());
         plan.open(GroupKind::Cleaning);
+        plan.because(full(Area::new(AreaKind::SBlock, sblock as usize), store));
         self.read_merged(section, sblock, 0, plan);
         self.write_ring(section, Buffer::SBlocks, position, self.state.first_lba(sblock), size, plan);
         self.record(Record::Placed { sblock, position, tail, is_direct: true }, plan);
     }
 
     /// Appends to `plan` the steps that fill the rest of the open slot of a section, with sectors from the old copy of
-    /// its S-block and from the cache. The slot then holds the copy in use. Does nothing if no slot is open.
-    pub(super) fn complete_stream(&mut self, section: usize, plan: &mut Plan) {
+    /// its S-block and from the cache. The slot then holds the copy in use. Does nothing if no slot is open. `due` is
+    /// the event that made this necessary, and `store` the buffer that it relieves.
+    pub(super) fn complete_stream(&mut self, section: usize, due: Due, store: Area, plan: &mut Plan) {
         let Some(open) = self.state.sections[section].open else {
             return;
         };
         let rest = self.state.shape.sblock_sectors - open.filled;
         let position = self.state.open_position(section).plus(open.filled);
         plan.open(GroupKind::Cleaning);
+        let target = Area::new(AreaKind::SBlock, open.sblock as usize);
+        plan.because(Reason { target, due, store: Some(store) });
         self.read_merged(section, open.sblock, open.filled, plan);
         let lba = self.state.first_lba(open.sblock) + open.filled;
         self.write_ring(section, Buffer::SBlocks, position, lba, rest, plan);
@@ -111,6 +128,7 @@ impl SBlocks {
             }
             if !opened {
                 plan.open(GroupKind::Cleaning);
+                plan.because(full(Buffer::Cache.area(section), Buffer::Cache.area(section)));
                 opened = true;
             }
             self.copy_cached(section, plan);
@@ -169,14 +187,15 @@ impl SBlocks {
 
     /// Appends cleaning to `plan` until one more slot fits at the head of the section's S-block buffer: S-blocks are
     /// copied from the tail to the head until the tail has passed a dead slot (algorithm V.5). Does nothing if a slot
-    /// fits already.
-    pub(super) fn make_slot(&mut self, section: usize, plan: &mut Plan) {
+    /// fits already. `store` is the full buffer that needs the slot.
+    pub(super) fn make_slot(&mut self, section: usize, store: Area, plan: &mut Plan) {
         let size = self.state.shape.sblock_sectors;
         let mut opened = false;
         while !self.state.sections[section].sblock_ring.fits(size) {
             if self.state.oldest_slot_is_live(section) {
                 if !opened {
                     plan.open(GroupKind::Cleaning);
+                    plan.because(full(Buffer::SBlocks.area(section), store));
                     opened = true;
                 }
                 self.copy_oldest_sblock(section, plan);

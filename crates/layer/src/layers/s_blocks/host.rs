@@ -10,6 +10,7 @@ use super::cleaning::Buffer;
 use super::record::Record;
 use super::ring::Position;
 use super::{Direct, SBlocks};
+use crate::plan::reason::Due;
 use crate::plan::{Cause, GroupKind, Plan};
 
 /// Number of streams that are tracked at a time.
@@ -91,8 +92,9 @@ impl SBlocks {
     fn write_direct(&mut self, sblock: u64, offset: u64, sectors: u64, plan: &mut Plan) {
         let section = self.state.section_of_sblock(sblock);
         if offset == 0 {
-            self.complete_stream(section, plan);
-            self.make_slot(section, plan);
+            let store = Buffer::SBlocks.area(section);
+            self.complete_stream(section, Due::Streams, store, plan);
+            self.make_slot(section, store, plan);
         }
         let ring = &self.state.sections[section].sblock_ring;
         let slot = if offset == 0 { ring.head() } else { self.state.open_position(section) };

@@ -54,7 +54,7 @@ use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 
 use crate::context::Context;
 use crate::info::LayerInfo;
-use crate::layer::{Cache, Layer, MapMemory, Piece, PrefetchHint};
+use crate::layer::{Cache, Layer, MapMemory, Piece, PrefetchHint, StoreExtent};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Medium, Plan};
@@ -293,6 +293,15 @@ impl Layer for SBlocks {
 
     fn keeps_trims(&self) -> bool {
         true
+    }
+
+    fn stores(&self, each: &mut dyn FnMut(StoreExtent)) {
+        for (number, section) in self.state.sections.iter().enumerate() {
+            for (buffer, ring) in [(Buffer::Cache, &section.cache_ring), (Buffer::SBlocks, &section.sblock_ring)] {
+                let Cache { medium, start, end, .. } = ring.as_cache();
+                each(StoreExtent { area: buffer.area(number), medium, start, end });
+            }
+        }
     }
 
     fn caches(&self, each: &mut dyn FnMut(Cache)) {

@@ -22,13 +22,14 @@ use std::ops::Range;
 use imbrex_disk::{Command, Extent, Lba, Operation, Sectors, SimDuration};
 
 use super::map::{BufferMap, Buffered, WriteHome};
-use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece, StoreExtent};
 use crate::layers::interlaced::backup::BackupLog;
 use crate::layers::interlaced::home::Home;
 use crate::layers::interlaced::host::Host;
 use crate::layers::interlaced::moves::{Moves, Outcome, Taken};
 use crate::layers::interlaced::{TrackRun, Translation};
 use crate::plan::note::{Note, ReplayError};
+use crate::plan::reason::{Area, AreaKind, Due};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 use crate::violation::Violation;
 
@@ -72,6 +73,8 @@ pub struct WriteBuffer {
     options: BufferOptions,
     /// Rings to be written home in idle time; some may no longer need it.
     due: BTreeSet<u32>,
+    /// The ring that the current move relieves.
+    relieved: u32,
     parts: Vec<Part>,
     /// Runs that hold the sectors of the current host read.
     found: Vec<TrackRun>,
@@ -84,7 +87,7 @@ impl WriteBuffer {
     /// in place, and has the homes of all sectors and the backup log.
     pub fn new(host: Host, map: BufferMap, options: BufferOptions) -> WriteBuffer {
         let (moves, due, joinable) = (Moves::default(), BTreeSet::new(), Cell::new(None));
-        WriteBuffer { host, map, moves, options, due, parts: Vec::new(), found: Vec::new(), joinable }
+        WriteBuffer { host, map, moves, options, due, relieved: 0, parts: Vec::new(), found: Vec::new(), joinable }
     }
 
     fn home(&self) -> &Home {
@@ -143,13 +146,13 @@ impl WriteBuffer {
         false
     }
 
-    /// Plans a phase of writing home. Returns whether there was one.
-    fn phase(&mut self, plan: &mut Plan) -> bool {
+    /// Plans a phase of writing home, which the event `due` made necessary now. Returns whether there was one.
+    fn phase(&mut self, due: Due, plan: &mut Plan) -> bool {
         if self.moves.current().is_none() && !self.begin_due() {
             return false;
         }
         let chosen = self.moves.current().expect("begun above");
-        let outcome = self.moves.phase(&mut self.host.log, plan);
+        let outcome = self.moves.phase(&mut self.host.log, due, Some(Self::store_of(self.relieved)), plan);
         // Runs that are written home change their place, so no record of a host rewrite may name them any more
         // (invariant 2).
         for run in self.map.within(chosen.start, chosen.end) {
@@ -180,16 +183,21 @@ impl WriteBuffer {
     fn begin_oldest(&mut self, ring: u32) -> bool {
         let Some(oldest) = self.map.oldest(ring) else { return false };
         let Some(chosen) = self.map.write_home_with(self.home(), &oldest) else { return false };
+        self.relieved = ring;
         self.moves.replace(&[chosen]);
         let (map, home, saved_max) = (&self.map, &self.host.home, self.host.log.region_sectors());
         self.moves.take_next(saved_max, |_| true, |chosen, transfers| map.prepare(home, chosen, transfers))
             == Taken::Move
     }
 
-    fn complete_move(&mut self, plan: &mut Plan) {
+    fn complete_move(&mut self, due: Due, plan: &mut Plan) {
         while self.moves.current().is_some() {
-            self.phase(plan);
+            self.phase(due, plan);
         }
+    }
+
+    fn store_of(ring: u32) -> Area {
+        Area::new(AreaKind::Ring, ring as usize)
     }
 
     fn is_due(&self, ring: u32) -> bool {
@@ -246,11 +254,11 @@ impl WriteBuffer {
         }
         for (ring, sectors, runs) in wanted {
             while sectors < self.map.rings.sectors(ring) && !self.has_room(ring, sectors, runs) {
-                self.complete_move(plan);
+                self.complete_move(Due::Full, plan);
                 if !self.has_room(ring, sectors, runs) && !self.begin_oldest(ring) {
                     break;
                 }
-                self.complete_move(plan);
+                self.complete_move(Due::Full, plan);
             }
         }
     }
@@ -357,7 +365,7 @@ impl Layer for WriteBuffer {
         if self.moves.current().is_some() {
             let sectors = commands.iter().map(|command| command.sectors as u64).sum();
             if commands.iter().any(|command| self.disturbs_move(command, sectors)) {
-                self.complete_move(plan);
+                self.complete_move(Due::InTheWay, plan);
             }
         }
         let is_write = commands[0].operation == Operation::Write;
@@ -405,7 +413,7 @@ impl Layer for WriteBuffer {
     }
 
     fn idle(&mut self, plan: &mut Plan) -> bool {
-        self.phase(plan)
+        self.phase(Due::Idle, plan)
     }
 
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
@@ -427,6 +435,14 @@ impl Layer for WriteBuffer {
         MapMemory {
             formula_bytes: self.map.formula_bytes(self.home().tracks()),
             measured_bytes: self.map.measured_bytes() + self.host.measured_bytes(),
+        }
+    }
+
+    fn stores(&self, each: &mut dyn FnMut(StoreExtent)) {
+        for ring in 0..self.map.rings.count() {
+            self.map.rings.caches(ring, 0, &mut |Cache { medium, start, end, .. }| {
+                each(StoreExtent { area: Self::store_of(ring), medium, start, end });
+            });
         }
     }
 

@@ -1,0 +1,55 @@
+//! `imbrex explain`: states why requests were slow.
+
+use imbrex::explain::{Choice, ExplainSettings};
+use imbrex::{Baseline, Failure, Progress, Simulation, SimulationOptions, Workload};
+
+use crate::args::ExplainArgs;
+use crate::error::ExitCode;
+use crate::interrupt;
+use crate::output;
+
+/// Executes the command.
+pub(crate) fn run(args: &ExplainArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
+    let baseline = match &args.baseline {
+        Some(drive) => Baseline::Drive(drive.clone()),
+        None if args.no_baseline => Baseline::None,
+        None => Baseline::default(),
+    };
+    let options = SimulationOptions {
+        fit: args.fit,
+        arrival: args.arrival.clone(),
+        queue: args.queue,
+        schedule: args.schedule.clone(),
+        write_cache_bytes: args.write_cache,
+        read_ahead_bytes: args.read_ahead,
+        warmup_requests: args.warmup,
+        check: args.check,
+        ..SimulationOptions::default()
+    };
+    let mut simulation = Simulation::new().baseline(baseline).options(options).command(output::command_line());
+    for text in &args.drives {
+        simulation = simulation.drive(text)?;
+    }
+    let choice = match (args.request, args.percentile) {
+        (Some(number), _) => Choice::Request(number),
+        (None, Some(percentile)) => Choice::Percentile(percentile),
+        (None, None) => Choice::Worst(args.worst as usize),
+    };
+    let settings = ExplainSettings { choice, replay: args.replay };
+    let workload = Workload::find(&args.workload.workload, &args.workload.options()?, &progress)?;
+    let explained = simulation.explain(&workload, &settings, &progress)?;
+    if args.json {
+        output::json(&explained.document)?;
+    } else {
+        output::part(&explained.text());
+    }
+    for reason in &explained.not_run {
+        message!("imbrex: not run: {reason}");
+    }
+    if explained.is_stopped && !quiet {
+        message!("imbrex: interrupted: the explanations cover the requests read until then");
+    }
+    let is_whole = explained.not_run.is_empty() && !explained.is_stopped;
+    Ok(if is_whole { ExitCode::Done } else { ExitCode::Failed })
+}

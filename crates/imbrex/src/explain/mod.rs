@@ -1,0 +1,321 @@
+//! The causes of long latencies: runs a workload on drives, and states for chosen requests which requests and which work
+//! of the layer they waited for.
+//!
+//! ```
+//! use imbrex::explain::{Choice, ExplainSettings};
+//! use imbrex::{Progress, Simulation, Workload};
+//!
+//! # fn main() -> Result<(), imbrex::Failure> {
+//! let progress = Progress::silent();
+//! let workload = Workload::named("rw=randwrite,bs=4k,size=1GiB,number_ios=500", &progress)?;
+//! let settings = ExplainSettings { choice: Choice::Worst(3), ..ExplainSettings::default() };
+//! let explained = Simulation::new().drive("imr-1t+track-map")?.explain(&workload, &settings, &progress)?;
+//! let worst = &explained.document.drives[0].requests[0];
+//! assert_eq!(worst.parts.iter().map(|part| part.duration_ns).sum::<u64>(), worst.latency_ns);
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod document;
+mod text;
+mod without;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+use imbrex_disk::{Command, Sectors, SimDuration};
+use imbrex_sim::explain::{Chosen, ExplainOptions, Explained, Explainer, Of};
+use imbrex_sim::operation::Operation;
+use imbrex_sim::results::Integrity;
+use imbrex_sim::timing::PlanPart;
+use imbrex_sim::{Arrival, Drive, IoRecord, Observer, Options};
+use imbrex_trace::Source;
+
+use self::document::{ExplainDocument, ExplainedDrive, ExplainedRequest, Replay};
+use self::without::Without;
+use crate::drives::DrivePlan;
+use crate::error::Failure;
+use crate::human;
+use crate::progress::Progress;
+use crate::run::Run;
+use crate::simulation::{Prepared, Room, Simulation};
+use crate::workload::Workload;
+
+/// Choice of the requests that are explained.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Choice {
+    /// This many requests with the longest latencies.
+    Worst(usize),
+    /// The request with this number, counted from 0 in the workload.
+    Request(u64),
+    /// The first request whose latency is that at this percentile, to 0.1 %.
+    Percentile(f64),
+}
+
+/// The settings of an explanation beside those of the simulation.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ExplainSettings {
+    /// The requests that are explained.
+    pub choice: Choice,
+    /// Whether each explained request is replayed twice: with the blamed work in no time, and without the writes that
+    /// made that work necessary.
+    pub replay: bool,
+}
+
+impl Default for ExplainSettings {
+    fn default() -> ExplainSettings {
+        ExplainSettings { choice: Choice::Worst(10), replay: false }
+    }
+}
+
+/// Explanations of a workload on drives.
+pub struct Explanations {
+    /// The explanations as a document for JSON.
+    pub document: ExplainDocument,
+    /// Whether [`Progress::should_stop`] ended a run early. The explanations then cover the requests served until the
+    /// stop.
+    pub is_stopped: bool,
+    /// Messages for drives that did not run because they cannot be made to hold the workload. Empty if all ran.
+    pub not_run: Vec<String>,
+}
+
+impl Explanations {
+    /// Returns the explanations as text for a terminal: a tree for each request, and tables of all requests.
+    pub fn text(&self) -> String {
+        text::of(&self.document)
+    }
+}
+
+impl Simulation {
+    /// Simulates `workload` on every drive, and explains the latencies of the chosen requests. Writes no result files.
+    ///
+    /// # Errors
+    ///
+    /// As [`Simulation::run`]. Also if the chosen request does not exist or was rejected, or if a workload that is read
+    /// several times cannot be opened again.
+    pub fn explain(
+        self,
+        workload: &Workload,
+        settings: &ExplainSettings,
+        progress: &Progress,
+    ) -> Result<Explanations, Failure> {
+        self.prepared()?.explain(workload, settings, progress)
+    }
+}
+
+/// A run of one drive that passes everything to an explainer.
+struct Explaining<'a> {
+    explainer: &'a mut Explainer,
+}
+
+impl Observer for Explaining<'_> {
+    fn wants_ios(&self) -> bool {
+        true
+    }
+
+    fn io(&mut self, record: &IoRecord) {
+        self.explainer.completed(record);
+    }
+
+    fn wants_operations(&self) -> bool {
+        true
+    }
+
+    fn entered(&mut self, sequence: u64, device: u32, _command: &Command) {
+        self.explainer.entered(sequence, device);
+    }
+
+    fn operation(&mut self, operation: &Operation<'_>) {
+        self.explainer.operation(operation);
+    }
+}
+
+/// Keeps the latencies of some requests, and ends the workload once all have completed.
+struct Latencies {
+    wanted: BTreeSet<u64>,
+    found: BTreeMap<u64, u64>,
+}
+
+impl Observer for Latencies {
+    fn progress(&mut self, _requests: u64, _now: imbrex_disk::SimTime) -> bool {
+        self.found.len() < self.wanted.len()
+    }
+
+    fn wants_ios(&self) -> bool {
+        true
+    }
+
+    fn io(&mut self, record: &IoRecord) {
+        if self.wanted.contains(&record.sequence) {
+            self.found.insert(record.sequence, record.end.since(record.due).0);
+        }
+    }
+}
+
+/// Returns whether latencies begin at the arrival times of the workload.
+fn counts_from_arrival(options: &Options) -> bool {
+    matches!(options.arrival, Arrival::FixedQueue(_) | Arrival::Open)
+}
+
+/// The runs of one workload.
+struct Runs<'a> {
+    prepared: &'a Prepared,
+    workload: &'a Workload,
+    device_sectors: u64,
+    progress: &'a Progress,
+    is_stopped: bool,
+}
+
+impl Runs<'_> {
+    /// Returns the number of sectors of `drive` that the workload addresses.
+    fn addressed(&self, drive: &Drive) -> Option<Sectors> {
+        let sectors = self.device_sectors.div_ceil(u64::from(drive.disk.sector_bytes) / 512);
+        (sectors > 0).then_some(Sectors(sectors))
+    }
+
+    /// Runs the workload on a drive with an explainer.
+    fn explained(&mut self, plan: &DrivePlan, chosen: Chosen) -> Result<Explainer, Failure> {
+        let drive = plan.build()?;
+        let options = self.prepared.options().for_drive(self.workload, &drive)?;
+        let explain = ExplainOptions {
+            chosen,
+            addressed: self.addressed(&drive),
+            check: options.check,
+            warmup_requests: options.warmup_requests,
+        };
+        let mut explainer = Explainer::new(drive.layer.as_ref(), explain);
+        let mut source = self.workload.open(self.device_sectors)?;
+        let run = Run::new(drive, options).shown(plan.label(), self.progress);
+        let ran = run.on(&mut source, &mut Explaining { explainer: &mut explainer })?;
+        self.is_stopped |= ran.is_stopped;
+        if let Integrity::Violation { violation, .. } = &ran.outcome.integrity {
+            return Err(Failure::failed(format!("{}: live data was lost: {violation}", plan.label())));
+        }
+        Ok(explainer)
+    }
+
+    /// Runs a workload on a drive, and returns the latencies of the wanted requests.
+    fn latencies(
+        &mut self,
+        plan: &DrivePlan,
+        source: &mut dyn Source,
+        wanted: BTreeSet<u64>,
+        shortened: BTreeMap<PlanPart, SimDuration>,
+        name: &str,
+    ) -> Result<BTreeMap<u64, u64>, Failure> {
+        let drive = plan.build()?;
+        let options = Options { check: false, ..self.prepared.options().for_drive(self.workload, &drive)? };
+        let mut observer = Latencies { wanted, found: BTreeMap::new() };
+        let run = Run::new(drive, options).shown(name, self.progress).shortened(shortened);
+        self.is_stopped |= run.on(source, &mut observer)?.is_stopped;
+        Ok(observer.found)
+    }
+
+    /// Replays the workload for one request: with the blamed work in no time, and without the writes that made it
+    /// necessary.
+    fn replay(&mut self, plan: &DrivePlan, request: &Explained) -> Result<Replay, Failure> {
+        let number = request.number;
+        let one = || BTreeSet::from([number]);
+        let mut source = self.workload.open(self.device_sectors)?;
+        let name = format!("{}: replay of request {}", plan.label(), human::count(number));
+        let timeless = self.latencies(plan, &mut source, one(), request.blamed.clone(), &name)?;
+        let mut without = Without::new(self.workload.open(self.device_sectors)?, number, blamed_writes(request));
+        let shorter = self.latencies(plan, &mut without, one(), BTreeMap::new(), &name)?;
+        Ok(Replay {
+            blamed_ns: request.unconventional().0,
+            without_blamed_time_ns: timeless.get(&number).copied(),
+            without_blamed_writes_ns: shorter.get(&number).copied(),
+            writes_left_out: without.left_out(),
+        })
+    }
+}
+
+/// Returns the numbers of the requests that made the work necessary for which `request` waited.
+fn blamed_writes(request: &Explained) -> Vec<RangeInclusive<u64>> {
+    let fills = request.parts.iter().filter_map(|part| match &part.of {
+        Of::OwnWork { fill: Some(fill), .. } => Some(fill.requests.clone()),
+        _ => None,
+    });
+    let mut ranges: Vec<_> = fills.collect();
+    ranges.sort_by_key(|range| (*range.start(), *range.end()));
+    ranges.dedup();
+    ranges
+}
+
+impl Prepared {
+    /// Simulates `workload` on every drive, and explains the latencies of the chosen requests.
+    ///
+    /// # Errors
+    ///
+    /// As [`Simulation::explain`].
+    pub fn explain(
+        mut self,
+        workload: &Workload,
+        settings: &ExplainSettings,
+        progress: &Progress,
+    ) -> Result<Explanations, Failure> {
+        let mut warnings = workload.warnings.clone();
+        let Room { device_sectors, not_run, .. } = self.make_room(workload, &mut warnings, progress)?;
+        let mut runs = Runs { prepared: &self, workload, device_sectors, progress, is_stopped: false };
+        let mut drives = Vec::new();
+        for (plan, baseline) in self.compared() {
+            drives.push(explain_drive(&mut runs, plan, baseline, settings)?);
+            if runs.is_stopped {
+                break;
+            }
+        }
+        let is_stopped = runs.is_stopped;
+        workload.check_unchanged()?;
+        let document = ExplainDocument::new(self.command_line(), workload, drives, warnings);
+        Ok(Explanations { document, is_stopped, not_run })
+    }
+}
+
+fn explain_drive(
+    runs: &mut Runs<'_>,
+    plan: &DrivePlan,
+    baseline: Option<&DrivePlan>,
+    settings: &ExplainSettings,
+) -> Result<ExplainedDrive, Failure> {
+    let chosen = match settings.choice {
+        Choice::Worst(count) => Chosen::Worst(count),
+        Choice::Request(number) => Chosen::Numbers(BTreeSet::from([number])),
+        Choice::Percentile(percentile) => {
+            let latencies = runs.explained(plan, Chosen::Worst(0))?.latencies_at(percentile / 100.0);
+            Chosen::Latency(latencies, 1)
+        }
+    };
+    let explanation = runs.explained(plan, chosen)?.finish();
+    if let (Choice::Request(number), true) = (settings.choice, explanation.requests.is_empty() && !runs.is_stopped) {
+        return Err(Failure::usage(format!(
+            "--request {number}: {} completed no measured request of that number: it was rejected, belongs to the \
+             warm-up, or the workload ends before it",
+            plan.label()
+        ))
+        .or_try("a number from 0 on, below the number of requests that imbrex trace info shows"));
+    }
+    let mut others = BTreeMap::new();
+    if let Some(baseline) = baseline {
+        let wanted = explanation.requests.iter().map(|request| request.number).collect();
+        let mut source = runs.workload.open(runs.device_sectors)?;
+        others = runs.latencies(baseline, &mut source, wanted, BTreeMap::new(), baseline.label())?;
+    }
+    let drive = plan.build()?;
+    let mut requests = Vec::new();
+    for request in &explanation.requests {
+        let replay = if settings.replay { Some(runs.replay(plan, request)?) } else { None };
+        requests.push(ExplainedRequest::new(request, others.get(&request.number).copied(), replay));
+    }
+    let options = runs.prepared.options().for_drive(runs.workload, &drive)?;
+    Ok(ExplainedDrive {
+        drive: plan.label().to_string(),
+        baseline: baseline.map(|baseline| baseline.label().to_string()),
+        sector_bytes: drive.disk.sector_bytes,
+        latency_from: if counts_from_arrival(&options) { "arrival" } else { "entry" }.to_string(),
+        requests,
+        summary: document::ExplainSummary::new(&explanation.summary),
+    })
+}
+
+#[cfg(test)]
+mod tests;
