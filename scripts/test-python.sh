@@ -8,7 +8,7 @@ target=${CARGO_TARGET_DIR:-target}
 work=$target/python
 # What the package is built with, and what its tests compare with.
 build=(maturin)
-beside=(pytest numpy pyarrow polars pandas duckdb matplotlib distributed nbclient ipykernel mypy)
+beside=(perfetto pytest numpy pyarrow polars pandas duckdb matplotlib distributed nbclient ipykernel mypy)
 
 python=""
 for candidate in python3 python3.14 python3.13 python3.12 python3.11; do

@@ -51,6 +51,11 @@ class SimulateOptions(TraceOptions, total=False):
     out: Annotated[Any, "write the result files into this folder"]
     per_io: Annotated[Switch, "keep one row per request, as `results.ios`"]
     plans: Annotated[Switch, "keep every step on the medium, as the file `results.plans`"]
+    explain: Annotated[Number, "state the causes of this many requests with the longest latencies, as `results.explain()`"]
+    trace_events: Annotated[Any, "write the events of all drives into this file, for the viewer of Perfetto"]
+    from_: Annotated[Text, "with `trace_events`: the simulated time from which on events are kept, such as `\"90s\"`"]
+    to: Annotated[Text, "with `trace_events`: the simulated time up to which events are kept"]
+    trace_events_size: Annotated[Number, "with `trace_events`: the largest size of the file; `\"256MiB\"` by default"]
     jobs: Annotated[Number, "drives simulated at once; the number of cores by default"]
 
 

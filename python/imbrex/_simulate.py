@@ -51,6 +51,10 @@ class _Kept:
     def plans(self) -> None:
         return None
 
+    def explain_json(self) -> str | None:
+        text: str | None = self.held["explain"]
+        return text
+
     def report(self, path: str) -> None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.held["report"])
@@ -120,6 +124,7 @@ class Results:
             "latency": native.latency(),
             "timeline": native.timeline(),
             "ios": native.ios(),
+            "explain": native.explain_json(),
             "report": report,
             "fragment": native.fragment(),
             "is_stopped": self.is_stopped,
@@ -154,6 +159,21 @@ class Results:
         if path is None:
             raise AttributeError("the plans were not kept: give plans=True to simulate")
         return os.fspath(path)
+
+    def explain(self, worst: int = 10) -> _imbrex.Table:
+        """The parts of the longest latencies, with `explain=` in `simulate`: one row a part.
+
+        Columns: `drive`, `rank` (0 is the longest), `request`, `operation`, `lba`, `sectors`, `device`, `arrival_ns`,
+        `latency_ns`, `cause`, `duration_ns`, `conventional`, `of`, `first_request`, `last_request`. The durations of a
+        request sum to its latency.
+
+        Args:
+            worst: the number of requests of each drive; at most as many as `simulate` was asked to explain.
+        """
+        text = self._native.explain_json()
+        if text is None:
+            raise AttributeError("the causes of latencies were not looked for: give explain=10 to simulate")
+        return _imbrex.explained_table(text, _words.whole("worst", worst))
 
     @property
     def folder(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import keyword
 import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +11,8 @@ from typing import Any
 
 from . import _imbrex
 
-NAMES = {name.replace("-", "_"): name for name in _imbrex.option_names()}
+# A word that Python keeps for itself gets an underscore.
+NAMES = {(f"{name}_" if keyword.iskeyword(name) else name.replace("-", "_")): name for name in _imbrex.option_names()}
 
 
 def word(name: str, value: Any) -> str:

@@ -48,6 +48,11 @@ fn asked(args: &SimulateArgs) -> Result<SimulateOptions, Failure> {
         out: args.out.clone(),
         per_io: args.per_io,
         plans: args.plans,
+        explain: args.explain.into(),
+        trace_events: args.events.trace_events.clone(),
+        events_from: args.events.from,
+        events_to: args.events.to,
+        events_bytes_max: args.events.trace_events_size,
         jobs: args.jobs,
     };
     Ok(SimulateOptions { workload: args.workload.options()?, baseline, simulation })
@@ -55,7 +60,10 @@ fn asked(args: &SimulateArgs) -> Result<SimulateOptions, Failure> {
 
 fn print(args: &SimulateArgs, simulated: &Simulated) -> Result<(), Failure> {
     if args.json {
-        return output::json(&simulated.summary);
+        let Some(explained) = &simulated.explained else { return output::json(&simulated.summary) };
+        let mut document = serde_json::to_value(&simulated.summary).map_err(Failure::failed)?;
+        document["explain"] = serde_json::to_value(explained).map_err(Failure::failed)?;
+        return output::json(&document);
     }
     let workload = &simulated.summary.workload;
     output::line(&format!(
@@ -67,6 +75,9 @@ fn print(args: &SimulateArgs, simulated: &Simulated) -> Result<(), Failure> {
         human::count(workload.writes)
     ));
     output::line(&simulated.table_within(output::terminal_columns()));
+    if let Some(explained) = &simulated.explained {
+        output::part(&format!("\n{}", imbrex::explain::text(explained)));
+    }
     Ok(())
 }
 

@@ -52,7 +52,20 @@ pub struct SimulationOptions {
     /// Whether to write `plan.jsonl` too, with every read and write of the medium that the layer plans. Ignored without
     /// `out`.
     pub plans: bool,
+    /// Number of requests with the longest latencies whose causes are stated; 0, the default, for none.
+    pub explain: usize,
+    /// File that receives the events of all drives for the viewer of Perfetto; `None` to write none.
+    pub trace_events: Option<PathBuf>,
+    /// Simulated time from which on events are kept. 0 by default.
+    pub events_from: SimDuration,
+    /// Simulated time up to which events are kept; `None` for the end.
+    pub events_to: Option<SimDuration>,
+    /// Largest size of the file of events in bytes. Each drive has an equal share of it. 256 MiB by default.
+    pub events_bytes_max: u64,
 }
+
+/// Default of [`SimulationOptions::events_bytes_max`].
+pub const EVENTS_BYTES_MAX: u64 = 256 << 20;
 
 impl Default for SimulationOptions {
     fn default() -> SimulationOptions {
@@ -72,6 +85,11 @@ impl Default for SimulationOptions {
             out: None,
             per_io: false,
             plans: false,
+            explain: 0,
+            trace_events: None,
+            events_from: SimDuration::ZERO,
+            events_to: None,
+            events_bytes_max: EVENTS_BYTES_MAX,
         }
     }
 }

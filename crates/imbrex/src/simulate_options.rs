@@ -121,6 +121,15 @@ const OPTIONS: &[Settable] = &[
     ("out", "a folder", |asked, word| set(&mut asked.simulation.out, Some(Some(PathBuf::from(word))))),
     ("per-io", YES_OR_NO, |asked, word| set(&mut asked.simulation.per_io, yes_or_no(word))),
     ("plans", YES_OR_NO, |asked, word| set(&mut asked.simulation.plans, yes_or_no(word))),
+    ("explain", "a number of requests from 0 to 1000", |asked, word| {
+        set(&mut asked.simulation.explain, word.parse().ok().filter(|&requests| requests <= EXPLAINED_MAX))
+    }),
+    ("trace-events", "a file", |asked, word| set(&mut asked.simulation.trace_events, Some(Some(PathBuf::from(word))))),
+    ("from", TIME, |asked, word| set(&mut asked.simulation.events_from, time(word).ok())),
+    ("to", TIME, |asked, word| set(&mut asked.simulation.events_to, time(word).ok().map(Some))),
+    ("trace-events-size", EVENTS_SIZE, |asked, word| {
+        set(&mut asked.simulation.events_bytes_max, events_size(word).ok())
+    }),
     ("jobs", "a number of 1 or more", |asked, word| {
         set(&mut asked.simulation.jobs, word.parse().ok().filter(|&jobs| jobs > 0).map(Some))
     }),
@@ -134,6 +143,13 @@ pub(crate) const SCHEDULES: [&str; 3] = ["fifo", "elevator", "sptf"];
 const YES_OR_NO: &str = "true or false";
 const SIZE_OR_OFF: &str = "a size such as 64MiB, or off";
 const WINDOW: &str = "a time such as 1s or 100ms";
+const TIME: &str = "a simulated time such as 90s or 2h";
+const EVENTS_SIZE: &str = "a size of 64KiB or more, such as 1GiB";
+
+/// Largest number of requests that are explained.
+const EXPLAINED_MAX: usize = 1000;
+/// Smallest size of a file of events.
+const EVENTS_BYTES_MIN: u64 = 64 << 10;
 
 /// Stores `value` in `place`. Returns `None`, and leaves `place` unchanged, if there is no value.
 fn set<T>(place: &mut T, value: Option<T>) -> Option<()> {
@@ -169,6 +185,26 @@ pub fn size_or_off(word: &str) -> Result<u64, String> {
 pub fn window(word: &str) -> Result<SimDuration, String> {
     let ns = quantity::duration_ns(word, quantity::SECOND_NS).filter(|&ns| ns > 0);
     ns.map(SimDuration).ok_or_else(|| format!("expected {WINDOW}"))
+}
+
+/// Parses a time such as `90s`; a bare number is seconds.
+///
+/// # Errors
+///
+/// A message for the user if `word` is not a time.
+pub fn time(word: &str) -> Result<SimDuration, String> {
+    let ns = quantity::duration_ns(word, quantity::SECOND_NS);
+    ns.map(SimDuration).ok_or_else(|| format!("expected {TIME}"))
+}
+
+/// Parses the largest size of a file of events, in bytes.
+///
+/// # Errors
+///
+/// A message for the user if `word` is not a size, or is too small.
+pub fn events_size(word: &str) -> Result<u64, String> {
+    let bytes = quantity::bytes(word).filter(|&bytes| bytes >= EVENTS_BYTES_MIN);
+    bytes.ok_or_else(|| format!("expected {EVENTS_SIZE}"))
 }
 
 impl SimulateOptions {

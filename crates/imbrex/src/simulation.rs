@@ -17,13 +17,17 @@
 use imbrex_disk::{Command, SimDuration, SimTime};
 use imbrex_layer::Plan;
 use imbrex_sim::document::AddressSpan;
+use imbrex_sim::explain::Explainer;
 use imbrex_sim::observer::IoRecord;
+use imbrex_sim::operation::Operation;
 use imbrex_sim::results::{LatencyRatio, LatencyRatios, LatencySummary};
 use imbrex_sim::schedule::Schedule;
 use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, Fit, Observer, Options, Summary, WorkloadSummary};
 
 use crate::drives::{self, DrivePlan, FitChoice, ProfileFiles};
 use crate::error::Failure;
+use crate::explain;
+use crate::explain::document::{ExplainDocument, ExplainedDrive};
 use crate::files::Folder;
 use crate::human;
 use crate::options::SimulationOptions;
@@ -78,6 +82,8 @@ pub struct Simulated {
     pub not_run: Vec<String>,
     /// Folder of the result files; `None` if [`SimulationOptions::out`] was not given.
     pub folder: Option<Folder>,
+    /// Causes of the longest latencies of each drive; `None` if [`SimulationOptions::explain`] is 0.
+    pub explained: Option<ExplainDocument>,
 }
 
 /// Results of one drive.
@@ -88,6 +94,9 @@ struct RanDrive {
     /// time.
     counts: WorkloadCounts,
     is_stopped: bool,
+    explained: Option<ExplainedDrive>,
+    /// Message that events of the drive were left out.
+    left_out: Option<String>,
 }
 
 impl Simulation {
@@ -311,18 +320,25 @@ impl Prepared {
             progress.say(&warning);
             warnings.push(warning);
         }
+        for warning in ran.iter().filter_map(|ran| ran.left_out.clone()) {
+            progress.say(&warning);
+            warnings.push(warning);
+        }
         for warning in ran.iter().filter_map(|ran| full_queue(&ran.result)) {
             progress.say(&warning);
             warnings.push(warning);
         }
+        let explained: Vec<_> = ran.iter_mut().filter_map(|ran| ran.explained.take()).collect();
+        let explained = (!explained.is_empty())
+            .then(|| ExplainDocument::new(self.simulation.command.clone(), workload, explained, warnings.clone()));
         let mut summary = summary_of(self.simulation.command, workload, &ran);
         summary.warnings = warnings;
         summary.seeds = seeds;
         summary.workload.address_span = span.map(|span| AddressSpan { bytes: span.sectors * 512, set_by: span.set_by });
         let is_stopped = ran.iter().any(|ran| ran.is_stopped);
         let series: Vec<_> = ran.into_iter().map(|ran| ran.series).collect();
-        let folder = self.sinks.finish(&summary, &series)?;
-        Ok(Simulated { summary, series, is_stopped, not_run, folder })
+        let folder = self.sinks.finish(&summary, &series, explained.as_ref())?;
+        Ok(Simulated { summary, series, is_stopped, not_run, folder, explained })
     }
 
     /// Checks the options against the workload, and makes every drive accept its addresses.
@@ -421,10 +437,10 @@ impl Prepared {
         let (drives, jobs) = (&self.simulation.drives, self.simulation.options.jobs);
         match workload.open_for_all(device_sectors, drives.len(), many::at_once(jobs))? {
             Some(sources) => many::together(sources, |index, source| {
-                self.run_one(workload, source, (index, &drives[index]), kept, progress)
+                self.run_one(workload, source, (index, &drives[index]), (device_sectors, kept), progress)
             }),
             None => many::of_each(drives, jobs, |index, drive| {
-                self.run_one(workload, workload.open(device_sectors)?, (index, drive), kept, progress)
+                self.run_one(workload, workload.open(device_sectors)?, (index, drive), (device_sectors, kept), progress)
             }),
         }
     }
@@ -478,22 +494,28 @@ impl Prepared {
         workload: &Workload,
         mut source: Counted,
         (index, plan): (usize, &DrivePlan),
-        kept: Kept,
+        (device_sectors, kept): (u64, Kept),
         progress: &Progress,
     ) -> Result<RanDrive, Failure> {
         source.begin();
         let drive = plan.build()?;
         let options = self.simulation.options.for_drive(workload, &drive)?;
-        let spools = if kept == Kept::Files { self.sinks.spools(plan.label())? } else { Spools::default() };
-        let mut observer = Watch { spools };
+        let (mut spools, mut explainer) = (Spools::default(), None);
+        if kept == Kept::Files {
+            spools = self.sinks.spools(plan.label(), drive.layer.as_ref(), index, self.simulation.drives.len())?;
+            explainer = explain::explainer(&drive, &options, self.simulation.options.explain, device_sectors);
+        }
+        let mut observer = Watch { spools, explainer };
         let mut ran = Run::new(drive, options).shown(plan.label(), progress).on(&mut source, &mut observer)?;
         ran.wall_seconds = (ran.wall_seconds - source.waited().as_secs_f64()).max(0.0);
         let (mut result, series) = ran.summary(plan.label());
-        if kept == Kept::Files {
-            self.sinks.keep(index, observer.spools, &result)?;
-        }
+        let left_out = if kept == Kept::Files { self.sinks.keep(index, observer.spools, &result)? } else { None };
         result.baseline = plan.is_baseline;
-        Ok(RanDrive { result, series, counts: source.counts(), is_stopped: ran.is_stopped })
+        let (is_stopped, counts) = (ran.is_stopped, source.counts());
+        let explained = observer
+            .explainer
+            .map(|explainer| explain::finished(plan.label(), &ran.outcome.drive, &ran.options, explainer));
+        Ok(RanDrive { result, series, counts, is_stopped, explained, left_out })
     }
 }
 
@@ -646,24 +668,51 @@ impl Simulated {
     }
 }
 
-/// Passes records to the result files, and ends the run when writing one of them fails.
+/// Passes records to the result files and the explainer, and ends the run when writing a file fails.
 struct Watch {
     spools: Spools,
+    explainer: Option<Explainer>,
 }
 
 impl Observer for Watch {
     fn progress(&mut self, _requests: u64, _now: SimTime) -> bool {
         let ios_failed = self.spools.ios.as_ref().is_some_and(|spool| spool.has_failed());
-        !ios_failed && !self.spools.plans.as_ref().is_some_and(|spool| spool.has_failed())
+        let events_failed = self.spools.events.as_ref().is_some_and(|spool| spool.has_failed());
+        !ios_failed && !events_failed && !self.spools.plans.as_ref().is_some_and(|spool| spool.has_failed())
     }
 
     fn wants_ios(&self) -> bool {
-        self.spools.ios.is_some()
+        self.spools.ios.is_some() || self.wants_operations()
     }
 
     fn io(&mut self, record: &IoRecord) {
         if let Some(spool) = &mut self.spools.ios {
             spool.record(record);
+        }
+        if let Some(events) = &mut self.spools.events {
+            events.completed(record);
+        }
+        if let Some(explainer) = &mut self.explainer {
+            explainer.completed(record);
+        }
+    }
+
+    fn wants_operations(&self) -> bool {
+        self.explainer.is_some() || self.spools.events.is_some()
+    }
+
+    fn entered(&mut self, sequence: u64, device: u32, _command: &Command) {
+        if let Some(explainer) = &mut self.explainer {
+            explainer.entered(sequence, device);
+        }
+    }
+
+    fn operation(&mut self, operation: &Operation<'_>) {
+        if let Some(events) = &mut self.spools.events {
+            events.operation(operation);
+        }
+        if let Some(explainer) = &mut self.explainer {
+            explainer.operation(operation);
         }
     }
 

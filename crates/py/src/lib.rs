@@ -48,6 +48,7 @@ fn _imbrex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(calibrate::fitted, module)?)?;
     module.add_function(wrap_pyfunction!(calibrate::probed, module)?)?;
     module.add_function(wrap_pyfunction!(calibrate::validated, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate::explained_table, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(options::option_names, module)?)?;
     module.add_function(wrap_pyfunction!(registries::listed, module)?)?;

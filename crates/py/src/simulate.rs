@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use imbrex::files::{self, histograms, timeline};
+use imbrex::explain::document::ExplainDocument;
+use imbrex::files::{self, explained, histograms, timeline};
 use imbrex::{Failure, Simulation, report};
 use imbrex_sim::DriveSeries;
 use pyo3::prelude::*;
@@ -58,6 +59,16 @@ pub(crate) fn simulate(
     Ok(Simulated { simulated: done.value, notes: done.notes, temporary, has_ios })
 }
 
+/// Returns the table of the parts of the `worst` longest latencies of each drive, of a document as
+/// [`Simulated::explain_json`] returns it.
+#[pyfunction]
+pub(crate) fn explained_table(document: &str, worst: usize) -> PyResult<Table> {
+    guarded(|| {
+        let document: ExplainDocument = serde_json::from_str(document).map_err(Failure::failed)?;
+        Ok(Table::of_bytes(explained::bytes(&document, worst).map_err(Failure::failed)?))
+    })
+}
+
 impl Simulated {
     fn named(&self) -> Vec<(&str, &DriveSeries)> {
         let labels = self.simulated.summary.drives.iter().map(|drive| drive.drive.as_str());
@@ -100,10 +111,16 @@ impl Simulated {
         path.exists().then_some(path)
     }
 
+    /// Returns the causes of the longest latencies as JSON, if they were looked for.
+    fn explain_json(&self) -> PyResult<Option<String>> {
+        let explained = self.simulated.explained.as_ref();
+        guarded(|| explained.map(serde_json::to_string).transpose().map_err(Failure::failed))
+    }
+
     /// Writes `report.html` as `path`, completely or not at all.
     fn report(&self, path: PathBuf) -> PyResult<()> {
         guarded(|| {
-            let page = report::html(&self.simulated.summary, &self.simulated.series);
+            let page = report::html(&self.simulated.summary, &self.simulated.series, self.simulated.explained.as_ref());
             Ok(files::replace(&path, page.as_bytes())?)
         })
     }

@@ -13,6 +13,7 @@ pub mod document;
 pub mod drive;
 pub mod engine;
 pub mod estimate;
+pub mod events;
 pub mod explain;
 pub mod inbox;
 pub mod metrics;

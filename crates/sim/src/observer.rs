@@ -64,7 +64,9 @@ pub trait Observer {
     fn operation(&mut self, _operation: &Operation<'_>) {}
 
     /// Returns whether the engine should pass each entry and each operation to [`Observer::entered`] and
-    /// [`Observer::operation`]; false by default. The answer must not change during a run.
+    /// [`Observer::operation`]; false by default. The answer must not change after the first request. If it changes between
+    /// the creation of an engine and the first request, [`Timing::keep_segments`](crate::timing::Timing::keep_segments)
+    /// must be called.
     fn wants_operations(&self) -> bool {
         false
     }

@@ -39,6 +39,23 @@ pub enum Work {
 impl Work {
     /// Number of kinds.
     pub const COUNT: usize = 6;
+
+    /// Returns the name of the kind in results, such as `access`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Work::Access => "access",
+            Work::Rewriting => "rewriting",
+            Work::Bookkeeping => "bookkeeping",
+            Work::Cleaning => "cleaning",
+            Work::Migration => "migration",
+            Work::Recovery => "recovery",
+        }
+    }
+
+    /// Returns whether the work is the layer's own: cleaning, migration or recovery.
+    pub const fn is_own_work(self) -> bool {
+        matches!(self, Work::Cleaning | Work::Migration | Work::Recovery)
+    }
 }
 
 /// Consecutive accesses of one phase that do the same kind of work, and the time that they take.

@@ -4,6 +4,7 @@
 #![allow(rustdoc::broken_intra_doc_links)] // These comments are the help texts: their brackets are no links.
 
 mod drive;
+mod events;
 mod explain;
 mod list;
 mod measured;
@@ -21,6 +22,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::complete;
 
 pub(crate) use self::drive::{DriveCommand, DumpParts, FaultWords, ZoneState};
+pub(crate) use self::events::EventArgs;
 pub(crate) use self::explain::ExplainArgs;
 pub(crate) use self::list::{ListArgs, ListChoice};
 pub(crate) use self::measured::{FitArgs, ValidateArgs};

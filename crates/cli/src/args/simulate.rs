@@ -8,7 +8,7 @@ use imbrex::FitChoice;
 use imbrex::simulate_options::{size_or_off, window};
 use imbrex_disk::SimDuration;
 
-use super::WorkloadArgs;
+use super::{EventArgs, WorkloadArgs};
 
 /// `imbrex simulate`.
 #[derive(Args, Debug)]
@@ -88,6 +88,15 @@ pub(crate) struct SimulateArgs {
     /// With --out: also plan.jsonl, every step on the medium (for small runs).
     #[arg(long, requires = "out")]
     pub plans: bool,
+
+    /// State the causes of this many requests with the longest latencies, below the table, in the report, and with --out in
+    /// explain.json.
+    #[arg(long, value_name = "REQUESTS", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1000))]
+    pub explain: u16,
+
+    /// The file of events.
+    #[command(flatten)]
+    pub events: EventArgs,
 
     /// Drives simulated at once [default: the number of cores].
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]

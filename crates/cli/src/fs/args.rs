@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use imbrex_fs::load::age::DeleteOrder;
 
+use crate::args::EventArgs;
 use crate::args::size::size;
 
 /// `imbrex fs`.
@@ -251,6 +252,10 @@ pub(crate) struct BenchArgs {
     /// Write summary.json and a page, report.html, into this folder.
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
+
+    /// The file of events.
+    #[command(flatten)]
+    pub events: EventArgs,
 }
 
 impl BenchArgs {

@@ -103,13 +103,22 @@ fn kind(path: &Path) -> Result<Kind, Failure> {
     Ok(if is_image { Kind::Image } else { Kind::Plain })
 }
 
-fn emulated(path: &Path, purpose: Purpose, is_paced: bool) -> Result<Box<dyn Backend + Send>, Failure> {
-    let drive = match purpose {
+/// Prepares an emulated drive that was opened, before its first request.
+pub(super) type Prepare<'a> = &'a dyn Fn(&mut EmulatedDrive) -> Result<(), Failure>;
+
+fn emulated(
+    path: &Path,
+    purpose: Purpose,
+    is_paced: bool,
+    prepare: Prepare<'_>,
+) -> Result<Box<dyn Backend + Send>, Failure> {
+    let mut drive = match purpose {
         Purpose::Look => EmulatedDrive::open_file_to_look(path)?,
         Purpose::Work => EmulatedDrive::open_file(path, false)?,
         Purpose::Trial => EmulatedDrive::open_file_view(path)?,
         Purpose::Serve => EmulatedDrive::open_file(path, true)?,
     };
+    prepare(&mut drive)?;
     let emulated = Emulated::new(drive).map_err(|fault| Failure::failed(format!("{}: {fault}", path.display())))?;
     Ok(if is_paced { Box::new(emulated) } else { Box::new(emulated.unpaced()) })
 }
@@ -171,8 +180,18 @@ pub(super) fn survey_path(path: &Path) -> Result<Survey, Failure> {
 /// Opens one device. With `is_paced` an emulated drive takes its simulated time for every answer, else it answers at
 /// once.
 pub(super) fn open(executor: &Executor, path: &Path, purpose: Purpose, is_paced: bool) -> Result<Device, Failure> {
+    open_prepared(executor, path, purpose, is_paced, &|_| Ok(()))
+}
+
+fn open_prepared(
+    executor: &Executor,
+    path: &Path,
+    purpose: Purpose,
+    is_paced: bool,
+    prepare: Prepare<'_>,
+) -> Result<Device, Failure> {
     let backend = match kind(path)? {
-        Kind::Image => emulated(path, purpose, is_paced).map_err(in_use)?,
+        Kind::Image => emulated(path, purpose, is_paced, prepare).map_err(in_use)?,
         Kind::Zoned if purpose == Purpose::Trial => return Err(no_view(path)),
         Kind::Zoned => zoned(path)?,
         Kind::Plain if purpose == Purpose::Trial => {
@@ -247,9 +266,20 @@ impl Devices {
         purpose: Purpose,
         is_paced: bool,
     ) -> Result<Devices, Failure> {
+        Devices::open_prepared(executor, paths, purpose, is_paced, &|_| Ok(()))
+    }
+
+    /// Opens devices as [`Devices::open`] does, and calls `prepare` with each emulated drive before its first request.
+    pub(super) fn open_prepared(
+        executor: &Executor,
+        paths: &[PathBuf],
+        purpose: Purpose,
+        is_paced: bool,
+        prepare: Prepare<'_>,
+    ) -> Result<Devices, Failure> {
         let mut devices = Devices { all: Vec::new(), paths: paths.to_vec() };
         for path in paths {
-            devices.all.push(open(executor, path, purpose, is_paced)?);
+            devices.all.push(open_prepared(executor, path, purpose, is_paced, prepare)?);
         }
         let (mut known, mut failed): (Known, _) = (Vec::new(), None);
         for (device, path) in devices.all.clone().into_iter().zip(paths) {
@@ -265,7 +295,7 @@ impl Devices {
         }
         let Some((first, _)) = known.first() else { return failed.map_or(Ok(devices), Err) };
         if first.shape.is_some() || first.members.len() > 1 {
-            devices.add_beside(executor, known, purpose, is_paced)?;
+            devices.add_beside(executor, known, (purpose, is_paced), prepare)?;
         }
         Ok(devices)
     }
@@ -276,8 +306,8 @@ impl Devices {
         &mut self,
         executor: &Executor,
         mut known: Known,
-        purpose: Purpose,
-        is_paced: bool,
+        (purpose, is_paced): (Purpose, bool),
+        prepare: Prepare<'_>,
     ) -> Result<(), Failure> {
         let first = known[0].0.clone();
         let takes_all = first.shape.is_some() || first.metadata_members().len() > 1;
@@ -286,7 +316,7 @@ impl Devices {
             refuse_copy(&known, &superblock, &path)?;
             let is_missing = || known.iter().all(|(there, _)| there.member != superblock.member);
             if takes_all || is_missing() {
-                self.all.push(open(executor, &path, purpose, is_paced)?);
+                self.all.push(open_prepared(executor, &path, purpose, is_paced, prepare)?);
                 self.paths.push(path.clone());
                 known.push((superblock, path));
             }

@@ -9,6 +9,7 @@ mod completions;
 mod consent;
 mod damage;
 mod drive;
+mod explain;
 mod faults;
 #[cfg(target_os = "linux")]
 mod folders;

@@ -33,14 +33,16 @@ mod making;
 mod requests;
 mod survey;
 
+use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime};
 use imbrex_layer::{Plan, Zones};
+use imbrex_sim::events::{EventOptions, EventRecorder};
 use imbrex_sim::queue::Ordered;
-use imbrex_sim::{Drive, Engine, Inbox, Observer, Options, StepError, Stepped};
+use imbrex_sim::{Drive, Engine, Inbox, IoRecord, Observer, Options, StepError, Stepped};
 use imbrex_trace::{Request, When};
 
 use self::carry::StoreCarrier;
@@ -74,9 +76,30 @@ const BEGUN_BYTES: u64 = 64 << 20;
 struct Watch {
     activity: Option<Activity>,
     bands: Option<Bands>,
+    events: Option<EventRecorder<Box<dyn Write + Send>>>,
 }
 
 impl Observer for Watch {
+    fn wants_ios(&self) -> bool {
+        self.events.is_some()
+    }
+
+    fn io(&mut self, record: &IoRecord) {
+        if let Some(events) = &mut self.events {
+            events.completed(record);
+        }
+    }
+
+    fn wants_operations(&self) -> bool {
+        self.events.is_some()
+    }
+
+    fn operation(&mut self, operation: &imbrex_sim::operation::Operation<'_>) {
+        if let Some(events) = &mut self.events {
+            events.operation(operation);
+        }
+    }
+
     fn wants_plans(&self) -> bool {
         self.activity.is_some()
     }
@@ -280,6 +303,19 @@ impl EmulatedDrive {
         self.engine.carrier().store.space().media().host_file()
     }
 
+    /// Writes the drive's operations and answered requests as a trace of events to `writer` from now on. The trace ends
+    /// when the drive is dropped.
+    ///
+    /// # Panics
+    ///
+    /// If a request was submitted before.
+    pub fn record_events(&mut self, options: EventOptions, writer: Box<dyn Write + Send>) {
+        assert_eq!(self.requests_and_arrival().0, 0, "events are recorded from the first request on");
+        let events = EventRecorder::new(self.engine.drive().layer.as_ref(), options, writer);
+        self.engine.timing_mut().keep_segments();
+        self.engine.observer_mut().events = Some(events);
+    }
+
     /// Starts recording, for display, the latest activity in each part of the platters, and the states of bands. A
     /// later call starts both anew.
     pub fn watch(&mut self) {
@@ -288,7 +324,8 @@ impl EmulatedDrive {
         let fresh = header.drive().expect("the header of a drive that was opened makes a drive");
         let mut bands = Bands::new(&fresh);
         bands.touch_all();
-        *self.engine.observer_mut() = Watch { activity: Some(Activity::new(disk)), bands: Some(bands) };
+        let watch = self.engine.observer_mut();
+        (watch.activity, watch.bands) = (Some(Activity::new(disk)), Some(bands));
     }
 
     /// Updates and returns the states of the bands, or returns `None` before the first call of

@@ -5,21 +5,21 @@ use std::ops::RangeInclusive;
 use imbrex_disk::{Lba, Operation};
 use imbrex_layer::Area;
 use imbrex_sim::explain::{Cause, Devices, Explained, Fill, Of, Part, Ranges, Summary};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::workload::Workload;
 
-/// Version of the document's fields. It rises when a field changes its meaning or disappears.
-pub const EXPLAIN_SCHEMA: u32 = 1;
+/// Version of the document's fields. Its number rises when a field changes its meaning or disappears.
+pub const EXPLAIN_SCHEMA: &str = "imbrex.explain/1";
 
 /// Largest number of ranges of request numbers in a list.
 const RANGES_MAX: usize = 1000;
 
 /// The explanations of a workload on drives.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExplainDocument {
     /// Version of the document's fields.
-    pub schema: u32,
+    pub schema: String,
     /// Version of the program.
     pub version: String,
     /// The command line that makes this document.
@@ -33,19 +33,20 @@ pub struct ExplainDocument {
 }
 
 impl ExplainDocument {
-    pub(super) fn new(
+    pub(crate) fn new(
         command: Vec<String>,
         workload: &Workload,
         drives: Vec<ExplainedDrive>,
         warnings: Vec<String>,
     ) -> ExplainDocument {
         let version = env!("CARGO_PKG_VERSION").to_string();
-        ExplainDocument { schema: EXPLAIN_SCHEMA, version, command, workload: workload.name.clone(), drives, warnings }
+        let (schema, workload) = (EXPLAIN_SCHEMA.to_string(), workload.name.clone());
+        ExplainDocument { schema, version, command, workload, drives, warnings }
     }
 }
 
 /// The explanations of one drive.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExplainedDrive {
     /// Text of the drive.
     pub drive: String,
@@ -64,7 +65,7 @@ pub struct ExplainedDrive {
 }
 
 /// A request and the parts of its latency.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExplainedRequest {
     /// Number of the request in the workload, counted from 0.
     pub number: u64,
@@ -96,12 +97,12 @@ pub struct ExplainedRequest {
     /// The parts of the latency, which sum to it.
     pub parts: Vec<ExplainedPart>,
     /// The replays of the request, if they were asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Replay>,
 }
 
 /// The replays of one request.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Replay {
     /// Time that the drive spent on work which a conventional drive does not do, in nanoseconds.
     pub blamed_ns: u64,
@@ -114,7 +115,7 @@ pub struct Replay {
 }
 
 /// A part of a latency.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExplainedPart {
     /// Name of the cause.
     pub cause: String,
@@ -127,31 +128,31 @@ pub struct ExplainedPart {
 }
 
 /// The requests or the work that took the time of a part. Fields that do not apply are left out.
-#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct PartOf {
     /// Ranges of request numbers: first and last. Of a write-back: the oldest write in each range written back.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<(u64, u64)>,
     /// Number of further ranges, which are left out.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub further_ranges: u64,
     /// The reason of a write-back: `room`, `flush`, `order` or `idle`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_back: Option<String>,
     /// Number of the piece of the layer's own work in the run, counted from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<u64>,
     /// The part of the drive that the work cleans, or to which it moves data.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Place>,
     /// The event that made the work necessary, such as `full`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<String>,
     /// The part of the drive that the work relieves.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<Place>,
     /// The writes that filled the store.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filled_by: Option<FilledBy>,
 }
 
@@ -160,7 +161,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 /// A part of a drive.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Place {
     /// The kind of the part, such as `region` or `cache region`.
     pub kind: String,
@@ -175,7 +176,7 @@ impl Place {
 }
 
 /// The writes that filled a store since it was last relieved.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FilledBy {
     /// Numbers of the first and the last request.
     pub requests: (u64, u64),
@@ -190,7 +191,7 @@ pub struct FilledBy {
 }
 
 /// An amount by device of the trace.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DeviceAmount {
     /// Device of the trace; `None` for all further devices together.
     pub device: Option<u32>,
@@ -199,7 +200,7 @@ pub struct DeviceAmount {
 }
 
 /// An amount by LBA range.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RangeAmount {
     /// First and last sector of the range.
     pub lbas: (u64, u64),
@@ -208,7 +209,7 @@ pub struct RangeAmount {
 }
 
 /// The causes of all requests together.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExplainSummary {
     /// Time by cause, for all requests, those from p99 and p99.9 on, and the longest.
     pub shares: Vec<GroupShares>,
@@ -222,7 +223,7 @@ pub struct ExplainSummary {
 }
 
 /// The causes of a group of requests.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct GroupShares {
     /// `all`, `p99`, `p999` or `longest`.
     pub group: String,
@@ -237,7 +238,7 @@ pub struct GroupShares {
 }
 
 /// The time of a cause.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CauseTime {
     /// Name of the cause.
     pub cause: String,
@@ -248,7 +249,7 @@ pub struct CauseTime {
 }
 
 /// Waiting times by address and by device, in nanoseconds.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Involved {
     /// The LBA ranges with the greatest times: at most eight, each a 64th of the addressed sectors.
     pub lba_ranges: Vec<RangeAmount>,

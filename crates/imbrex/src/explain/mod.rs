@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use imbrex_disk::{Command, Sectors, SimDuration};
-use imbrex_sim::explain::{Chosen, ExplainOptions, Explained, Explainer, Of};
+use imbrex_sim::explain::{Chosen, ExplainOptions, Explained, Explainer, Explanation, Of};
 use imbrex_sim::operation::Operation;
 use imbrex_sim::results::Integrity;
 use imbrex_sim::timing::PlanPart;
@@ -167,19 +167,13 @@ struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Returns the number of sectors of `drive` that the workload addresses.
-    fn addressed(&self, drive: &Drive) -> Option<Sectors> {
-        let sectors = self.device_sectors.div_ceil(u64::from(drive.disk.sector_bytes) / 512);
-        (sectors > 0).then_some(Sectors(sectors))
-    }
-
     /// Runs the workload on a drive with an explainer.
     fn explained(&mut self, plan: &DrivePlan, chosen: Chosen) -> Result<Explainer, Failure> {
         let drive = plan.build()?;
         let options = self.prepared.options().for_drive(self.workload, &drive)?;
         let explain = ExplainOptions {
             chosen,
-            addressed: self.addressed(&drive),
+            addressed: addressed(&drive, self.device_sectors),
             check: options.check,
             warmup_requests: options.warmup_requests,
         };
@@ -300,21 +294,66 @@ fn explain_drive(
         let mut source = runs.workload.open(runs.device_sectors)?;
         others = runs.latencies(baseline, &mut source, wanted, BTreeMap::new(), baseline.label())?;
     }
-    let drive = plan.build()?;
     let mut requests = Vec::new();
     for request in &explanation.requests {
         let replay = if settings.replay { Some(runs.replay(plan, request)?) } else { None };
         requests.push(ExplainedRequest::new(request, others.get(&request.number).copied(), replay));
     }
+    let drive = plan.build()?;
     let options = runs.prepared.options().for_drive(runs.workload, &drive)?;
-    Ok(ExplainedDrive {
-        drive: plan.label().to_string(),
-        baseline: baseline.map(|baseline| baseline.label().to_string()),
+    let baseline = baseline.map(|baseline| baseline.label().to_string());
+    Ok(ExplainedDrive { baseline, requests, ..explained_of(plan.label(), &drive, &options, &explanation) })
+}
+
+/// Returns the explanation of one run, without a baseline and replays.
+fn explained_of(label: &str, drive: &Drive, options: &Options, explanation: &Explanation) -> ExplainedDrive {
+    ExplainedDrive {
+        drive: label.to_string(),
+        baseline: None,
         sector_bytes: drive.disk.sector_bytes,
-        latency_from: if counts_from_arrival(&options) { "arrival" } else { "entry" }.to_string(),
-        requests,
+        latency_from: if counts_from_arrival(options) { "arrival" } else { "entry" }.to_string(),
+        requests: explanation.requests.iter().map(|request| ExplainedRequest::new(request, None, None)).collect(),
         summary: document::ExplainSummary::new(&explanation.summary),
+    }
+}
+
+/// Returns an explainer for a run of a simulation that states the causes of its `worst` requests; `None` for 0.
+pub(crate) fn explainer(drive: &Drive, options: &Options, worst: usize, device_sectors: u64) -> Option<Explainer> {
+    (worst > 0).then(|| {
+        let options = ExplainOptions {
+            chosen: Chosen::Worst(worst),
+            addressed: addressed(drive, device_sectors),
+            check: options.check,
+            warmup_requests: options.warmup_requests,
+        };
+        Explainer::new(drive.layer.as_ref(), options)
     })
+}
+
+/// Ends the explainer of a run, and returns its part of the document.
+pub(crate) fn finished(label: &str, drive: &Drive, options: &Options, explainer: Explainer) -> ExplainedDrive {
+    explained_of(label, drive, options, &explainer.finish())
+}
+
+/// Returns the number of sectors of `drive` that a workload of `device_sectors` sectors of 512 bytes addresses.
+fn addressed(drive: &Drive, device_sectors: u64) -> Option<Sectors> {
+    let sectors = device_sectors.div_ceil(u64::from(drive.disk.sector_bytes) / 512);
+    (sectors > 0).then_some(Sectors(sectors))
+}
+
+/// Returns explanations as text for a terminal.
+pub fn text(document: &ExplainDocument) -> String {
+    text::of(document)
+}
+
+/// Returns a request with the parts of its latency as text: a tree.
+pub(crate) fn request_text(drive: &ExplainedDrive, request: &ExplainedRequest) -> String {
+    text::request_text(drive, request)
+}
+
+/// Returns the sums of causes of all requests of a drive as text: a table.
+pub(crate) fn summary_text(drive: &ExplainedDrive) -> String {
+    text::summary_text(drive)
 }
 
 #[cfg(test)]

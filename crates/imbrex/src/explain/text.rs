@@ -40,12 +40,15 @@ fn drive_text(document: &ExplainDocument, drive: &ExplainedDrive) -> String {
             shown.push(request);
         }
     }
-    text += "\n";
-    text += &shares(&drive.summary.shares);
-    text += "\n";
-    text += &involved("waiting for others", &drive.summary.waiting);
-    text += &involved("making others wait", &drive.summary.causing);
-    text
+    text + "\n" + &summary_text(drive)
+}
+
+/// Returns the sums of all requests of a drive.
+pub(super) fn summary_text(drive: &ExplainedDrive) -> String {
+    let summary = &drive.summary;
+    let (waiting, causing) =
+        (involved("waiting for others", &summary.waiting), involved("making others wait", &summary.causing));
+    format!("{}\n{waiting}{causing}", shares(&summary.shares))
 }
 
 /// Returns whether two requests waited for the same pieces of the layer's work, and for nothing else that differs by more
@@ -89,7 +92,7 @@ fn head(drive: &ExplainedDrive, request: &ExplainedRequest) -> String {
     text
 }
 
-fn request_text(drive: &ExplainedDrive, request: &ExplainedRequest) -> String {
+pub(super) fn request_text(drive: &ExplainedDrive, request: &ExplainedRequest) -> String {
     let mut text = format!(
         "{}\n  {}, from {} on\n",
         head(drive, request),

@@ -16,6 +16,7 @@
 //! 5. Rows are in the order of the drives, whichever finished first: two runs give the same bytes.
 
 pub mod batches;
+pub mod explained;
 pub mod histograms;
 pub mod ios;
 pub mod ours;

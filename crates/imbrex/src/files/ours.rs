@@ -8,8 +8,8 @@ use super::FilesError;
 use super::whole::check_patiently;
 
 /// Names of the files that a run may write into its folder.
-pub(crate) const NAMES: [&str; 6] =
-    ["summary.json", "report.html", "latency.parquet", "timeline.parquet", "ios.parquet", "plan.jsonl"];
+pub(crate) const NAMES: [&str; 7] =
+    ["summary.json", "report.html", "latency.parquet", "timeline.parquet", "ios.parquet", "plan.jsonl", "explain.json"];
 /// Number of bytes searched at the beginning and at the end of a file. Parquet names its writer at the end, the other
 /// formats near the beginning.
 const SEARCHED_BYTES: u64 = 64 << 10;

@@ -12,7 +12,7 @@ use crate::sample;
 fn the_page_renders_with_its_data_in_light_and_dark_and_fetches_nothing() {
     let Some(browser) = chromium() else { return };
     let (summary, series) = sample::run(6);
-    let page = html(&summary, &series);
+    let page = html(&summary, &series, None);
     for scheme in ["--blink-settings=preferredColorScheme=1", "--blink-settings=preferredColorScheme=0"] {
         let visit = visit(browser, &page, &[scheme]);
         assert_eq!(visit.console, Vec::<String>::new(), "the console is silent");
@@ -38,7 +38,7 @@ fn the_console_and_the_log_would_tell() {
     assert!(found.fetched.iter().any(|url| url.contains("canary.png")), "{:?}", found.fetched);
     let (summary, series) = sample::run(1);
     // The page's own policy blocks injected fetches.
-    let tampered = html(&summary, &series).replace("<main>", "<main><img src=\"http://127.0.0.1:9/canary.png\">");
+    let tampered = html(&summary, &series, None).replace("<main>", "<main><img src=\"http://127.0.0.1:9/canary.png\">");
     let found = visit(browser, &tampered, &[]);
     assert!(found.fetched.is_empty(), "{:?}", found.fetched);
     assert!(found.console.iter().any(|line| line.contains("Content Security Policy")), "{:?}", found.console);
@@ -50,7 +50,7 @@ fn a_hidden_drive_is_hidden_in_every_chart() {
     let (summary, series) = sample::run(3);
     // A script of the test clicks the button of the second drive. The policy allows the script because it is inside the page.
     let click = "<script>document.querySelector('.legend button[data-series=\"1\"]').click()</script></body>";
-    let page = html(&summary, &series).replace("</body>", click);
+    let page = html(&summary, &series, None).replace("</body>", click);
     let document = visit(browser, &page, &[]).document;
     let classes = |index: usize| -> Vec<bool> {
         let marker = format!("data-series=\"{index}\" data-name=");

@@ -16,6 +16,7 @@ mod figures;
 pub mod fragment;
 mod glossary;
 pub mod intervals;
+mod slowest;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -27,12 +28,13 @@ use imbrex_sim::{DriveSeries, Summary};
 use self::figure::Figure;
 pub(crate) use self::sweep::{LOGARITHM_FROM, Point, with_error_bars, y_axis};
 use crate::chart::{Chart, escape, label, palette};
+use crate::explain::document::ExplainDocument;
 use crate::files::{FilesError, Folder};
 use crate::seeds;
 
 impl Folder {
     /// Writes `report.html` into this folder, completely or not at all. `series` has one element per drive, in the
-    /// order of the drives in `summary`. Returns the path.
+    /// order of the drives in `summary`, and `explained` states the causes of latencies. Returns the path.
     ///
     /// # Errors
     ///
@@ -41,19 +43,24 @@ impl Folder {
     /// # Panics
     ///
     /// If the number of series is not the number of drives.
-    pub fn write_report(&self, summary: &Summary, series: &[DriveSeries]) -> Result<std::path::PathBuf, FilesError> {
-        let page = html(summary, series);
+    pub fn write_report(
+        &self,
+        summary: &Summary,
+        series: &[DriveSeries],
+        explained: Option<&ExplainDocument>,
+    ) -> Result<std::path::PathBuf, FilesError> {
+        let page = html(summary, series, explained);
         self.write("report.html", |out| out.write_all(page.as_bytes()))
     }
 }
 
 /// Returns the report of a simulation as an HTML page that needs no other file. `series` has one element per drive, in
-/// the order of the drives in `summary`.
+/// the order of the drives in `summary`. `explained` states the causes of latencies, if the simulation looked for them.
 ///
 /// # Panics
 ///
 /// If the number of series is not the number of drives.
-pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
+pub fn html(summary: &Summary, series: &[DriveSeries], explained: Option<&ExplainDocument>) -> String {
     assert_eq!(summary.drives.len(), series.len(), "every drive has its curves");
     let figures = figures::all(summary, series);
     let mut body = masthead(summary);
@@ -61,6 +68,7 @@ pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
     body += &comparison::table(summary);
     body += "</section>";
     body += &charts(&figures);
+    body += &explained.map_or(String::new(), slowest::section);
     body += &made(summary);
     body += &glossary::section();
     body += "</main>";

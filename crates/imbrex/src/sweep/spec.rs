@@ -39,7 +39,8 @@ pub struct Spec {
 
 /// Options of `imbrex simulate` that a sweep refuses: a sweep writes its own files, distributes its points over the
 /// cores, and has no baseline unless the option `baseline` names one.
-const NO_OPTIONS: [&str; 5] = ["out", "per-io", "plans", "jobs", "no-baseline"];
+const NO_OPTIONS: [&str; 10] =
+    ["out", "per-io", "plans", "jobs", "no-baseline", "explain", "trace-events", "from", "to", "trace-events-size"];
 
 const KEYS: [&str; 4] = ["workloads", "drives", "parameters", "options"];
 

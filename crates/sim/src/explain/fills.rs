@@ -13,7 +13,7 @@ use imbrex_disk::{Lba, Pba, Sectors};
 use imbrex_layer::{Area, Layer, Medium, StoreExtent};
 
 /// Number of equal parts of the address space in which addresses are counted.
-pub(super) const RANGES: usize = 64;
+pub(crate) const RANGES: usize = 64;
 
 /// Largest number of devices that are counted apart; the rest count together. Our own value.
 const DEVICES_MAX: usize = 16;
@@ -100,7 +100,7 @@ fn include(ranges: &mut Vec<RangeInclusive<Lba>>, first: Lba, last: Lba) {
 
 /// A write of a request to a place on a medium.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Written {
+pub(crate) struct Written {
     pub request: u64,
     pub device: u32,
     /// Index of the part of the address space.
@@ -142,7 +142,7 @@ impl Filling {
 
 /// All stores of a layer, and the fills that relieved stores had.
 #[derive(Debug)]
-pub(super) struct Fills {
+pub(crate) struct Fills {
     /// Runs of physical sectors of the stores, in order of medium and place.
     extents: Vec<StoreExtent>,
     stores: BTreeMap<Area, Filling>,
@@ -154,7 +154,7 @@ pub(super) struct Fills {
 }
 
 impl Fills {
-    pub(super) fn new(layer: &dyn Layer) -> Fills {
+    pub(crate) fn new(layer: &dyn Layer) -> Fills {
         let mut extents = Vec::new();
         layer.stores(&mut |extent| extents.push(extent));
         extents.sort_by_key(|extent| (extent.medium as u8, extent.start));
@@ -170,7 +170,7 @@ impl Fills {
     }
 
     /// Counts a write of the host to `pba` of a medium.
-    pub(super) fn write(&mut self, medium: Medium, pba: Pba, written: &Written) {
+    pub(crate) fn write(&mut self, medium: Medium, pba: Pba, written: &Written) {
         self.all.add(written);
         let place = (medium as u8, pba);
         let after = self.extents.partition_point(|extent| (extent.medium as u8, extent.start) <= place);
@@ -182,7 +182,7 @@ impl Fills {
 
     /// Records that a piece of work relieves `store`, or no store. Returns the number of the fill that made it necessary;
     /// `None` if nothing was written to the store yet.
-    pub(super) fn relieve(&mut self, store: Option<Area>) -> Option<u64> {
+    pub(crate) fn relieve(&mut self, store: Option<Area>) -> Option<u64> {
         let filling = match store {
             Some(store) if self.stores.contains_key(&store) => self.stores.get_mut(&store).expect("it is there"),
             Some(store) if self.extents.iter().any(|extent| extent.area == store) => return None,
@@ -202,7 +202,7 @@ impl Fills {
     }
 
     /// Returns the fill with this number, unless it is too old to be kept.
-    pub(super) fn get(&self, number: u64) -> Option<&Fill> {
+    pub(crate) fn get(&self, number: u64) -> Option<&Fill> {
         self.kept.get(number.checked_sub(self.first_kept)? as usize)
     }
 }

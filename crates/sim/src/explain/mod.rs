@@ -21,7 +21,8 @@
 //! 2. The memory is bounded. Time before the oldest span that is kept counts as [`Cause::Earlier`].
 //! 3. An explainer changes nothing in the run.
 
-mod fills;
+pub(crate) mod fills;
+pub(crate) mod follower;
 mod part;
 mod shares;
 mod spans;
@@ -30,12 +31,11 @@ mod worst;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::{Range, RangeInclusive};
 
-use imbrex_disk::{Command, Lba, Operation as HostOperation, Sectors, SimDuration, SimTime};
-use imbrex_layer::Cause as StepCause;
-use imbrex_layer::{GroupKind, Kind as Contents, Layer, Reason, Step, StepOp};
+use imbrex_disk::{Command, Operation as HostOperation, Sectors, SimDuration, SimTime};
+use imbrex_layer::Layer;
 
 pub use self::fills::{Devices, Fill};
-use self::fills::{Fills, RANGES, Written};
+use self::follower::{Follower, OwnPhase, Writer};
 pub use self::part::{Cause, Of, Part};
 pub use self::shares::{CauseShares, Involved, Ranges, Summary};
 use self::shares::{Place, Shares};
@@ -121,16 +121,11 @@ pub struct Explanation {
     pub summary: Summary,
 }
 
-/// A piece of the layer's own work: a phase that serves no request.
+/// A phase of the layer's own work, and the number of its operation.
 #[derive(Clone, Copy, Debug)]
 struct OwnWork {
     operation: u64,
-    phase: u32,
-    /// Number of the group of phases that the phase belongs to.
-    event: u64,
-    reason: Option<Reason>,
-    /// Number of the fill that made the work necessary.
-    fill: Option<u64>,
+    work: OwnPhase,
 }
 
 /// A request that an operation served, or whose data it wrote back.
@@ -156,19 +151,15 @@ struct Kept {
 pub struct Explainer {
     options: ExplainOptions,
     spans: Spans,
-    fills: Fills,
+    follower: Follower,
     operations: VecDeque<Kept>,
     first_operation: u64,
     served: VecDeque<Served>,
     first_served: u64,
     own_work: VecDeque<OwnWork>,
-    events: u64,
-    last_fill: Option<u64>,
     /// Devices of the requests from `first_device` on, if any was not 0.
     devices: VecDeque<u32>,
     first_device: u64,
-    /// Length of one of the [`RANGES`] parts of the address space.
-    range_sectors: u64,
     worst: Worst,
     shares: Shares,
 }
@@ -182,22 +173,19 @@ impl Explainer {
     /// Creates an explainer that keeps at most `longest` spans, so that tests reach the bound.
     fn with_spans(layer: &dyn Layer, options: ExplainOptions, longest: usize) -> Explainer {
         let addressed = options.addressed.map_or(layer.capacity(), |addressed| addressed.min(layer.capacity()));
-        let range_sectors = addressed.0.div_ceil(RANGES as u64).max(1);
+        let follower = Follower::new(layer, addressed.0);
         Explainer {
             spans: Spans::new(longest),
-            fills: Fills::new(layer),
             operations: VecDeque::new(),
             first_operation: 0,
             served: VecDeque::new(),
             first_served: 0,
             own_work: VecDeque::new(),
-            events: 0,
-            last_fill: None,
             devices: VecDeque::new(),
             first_device: 0,
-            range_sectors,
             worst: Worst::new(options.chosen.clone()),
-            shares: Shares::new(Sectors(range_sectors)),
+            shares: Shares::new(Sectors(follower.range_sectors())),
+            follower,
             options,
         }
     }
@@ -226,10 +214,6 @@ impl Explainer {
         index.and_then(|index| self.devices.get(index as usize)).copied().unwrap_or(0)
     }
 
-    fn range_of(&self, lba: Lba) -> usize {
-        ((lba.0 / self.range_sectors) as usize).min(RANGES - 1)
-    }
-
     /// Takes an operation of the drive.
     pub fn operation(&mut self, operation: &Operation<'_>) {
         let number = self.first_operation + self.operations.len() as u64;
@@ -240,13 +224,19 @@ impl Explainer {
             Purpose::Background => &mut std::iter::empty(),
         };
         for (request, command) in requests.zip(operation.commands) {
-            let range = self.range_of(command.lba) as u16;
+            let range = self.follower.range_of(command.lba) as u16;
             self.served.push_back(Served { request, device: self.device_of(request), range });
         }
         let count = (self.first_served + self.served.len() as u64 - first) as u32;
         let due = if let Purpose::WriteBack(due, _) = operation.purpose { Some(due) } else { None };
         self.operations.push_back(Kept { due, first, count });
-        self.take_phases(number, operation);
+        let (served, own_work) = (&self.served, &mut self.own_work);
+        let writers = (first - self.first_served) as usize;
+        let writer_of = |index: usize| {
+            let by = served.get(writers + index)?;
+            Some(Writer { request: by.request, device: by.device })
+        };
+        self.follower.take(operation, writer_of, |work, _| own_work.push_back(OwnWork { operation: number, work }));
         let mut from = operation.begin.0;
         for stretch in operation.stretches {
             if self.spans.is_full() {
@@ -256,43 +246,6 @@ impl Explainer {
             self.spans.push(Span { from, until: stretch.until.0, operation: number, phase: stretch.phase, kind });
             from = stretch.until.0;
         }
-    }
-
-    /// Takes the phases of a plan in order: the host's writes fill the stores, and the layer's own work relieves them.
-    fn take_phases(&mut self, number: u64, operation: &Operation<'_>) {
-        let plan = operation.plan;
-        for (index, phase) in plan.phases.iter().enumerate() {
-            if phase.kind == GroupKind::Host {
-                for step in plan.steps_of(index) {
-                    if step.op == StepOp::Write && step.kind == Contents::Data && step.cause == StepCause::Host {
-                        self.fill(number, operation.commands, step);
-                    }
-                }
-                continue;
-            }
-            if phase.opens_group {
-                self.events += 1;
-                self.last_fill = self.fills.relieve(phase.reason.and_then(|reason| reason.store));
-            }
-            self.own_work.push_back(OwnWork {
-                operation: number,
-                phase: index as u32,
-                event: self.events,
-                reason: phase.reason,
-                fill: self.last_fill,
-            });
-        }
-    }
-
-    fn fill(&mut self, number: u64, commands: &[Command], step: &Step) {
-        let covers = |command: &Command| command.lba <= step.lba && step.lba < command.end();
-        let index = commands.iter().position(covers).unwrap_or(0);
-        let kept = self.operations[(number - self.first_operation) as usize];
-        let Some(by) = self.served.get((kept.first - self.first_served) as usize + index).copied() else { return };
-        let range = self.range_of(step.lba);
-        let written =
-            Written { request: by.request, device: by.device, range, lba: step.lba, sectors: u64::from(step.sectors) };
-        self.fills.write(step.medium, step.pba, &written);
     }
 
     /// Takes the completion of a request.
@@ -322,7 +275,8 @@ impl Explainer {
             return;
         }
         let latency = own.end - times.start;
-        let range = (record.command.operation != HostOperation::Flush).then(|| self.range_of(record.command.lba));
+        let range =
+            (record.command.operation != HostOperation::Flush).then(|| self.follower.range_of(record.command.lba));
         let device = self.device_of(number);
         self.shares.add(latency, &causes, Place { range, device }, busy + own_wait);
         if self.worst.wants(number, latency) {
@@ -411,7 +365,7 @@ impl Explainer {
             return;
         }
         if let Some(work) = self.work_of(span) {
-            return shares.blame_fill(work.fill.and_then(|fill| self.fills.get(fill)), waited);
+            return shares.blame_fill(work.fill.and_then(|fill| self.follower.fills().get(fill)), waited);
         }
         let count = u64::from(self.kept(span.operation).map_or(0, |kept| kept.count));
         for (index, served) in self.served_by(span.operation).enumerate() {
@@ -420,11 +374,12 @@ impl Explainer {
         }
     }
 
-    /// Returns the piece of the layer's own work that a span belongs to, or `None` if it serves the host.
-    fn work_of(&self, span: &Span) -> Option<&OwnWork> {
+    /// Returns the phase of the layer's own work that a span belongs to, or `None` if it serves the host.
+    fn work_of(&self, span: &Span) -> Option<&OwnPhase> {
         let key = (span.operation, span.phase);
-        let index = self.own_work.partition_point(|work| (work.operation, work.phase) < key);
-        self.own_work.get(index).filter(|work| (work.operation, work.phase) == key)
+        let key_of = |own: &OwnWork| (own.operation, own.work.phase);
+        let index = self.own_work.partition_point(|own| key_of(own) < key);
+        self.own_work.get(index).filter(|own| key_of(own) == key).map(|own| &own.work)
     }
 
     /// Finds the parts of all chosen requests whose parts were not found yet.

@@ -14,6 +14,7 @@
 
 mod charts;
 mod document;
+mod events;
 mod page;
 mod seeds;
 mod served;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 
 use imbrex::files::{self, Folder};
 use imbrex::{Failure, Progress};
+use imbrex_device::EmulatedDrive;
 use imbrex_fs::device::{BLOCK_BYTES, ByCause, Geometry};
 use imbrex_fs::load::bench::timeline::{Grain, Row, State, Timeline};
 use imbrex_fs::load::bench::{self, BenchOptions, Benchmark, Phase, Sizes};
@@ -32,6 +34,7 @@ use imbrex_fs::{Device, Executor, Fs};
 use indicatif::ProgressBar;
 use serde_json::Value;
 
+use self::events::EventsFile;
 use self::seeds::OverSeeds;
 use super::args::BenchArgs;
 use super::devices::{self, Devices, Purpose};
@@ -55,6 +58,7 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     seeds::check(args)?;
     check_place(args)?;
+    let events = EventsFile::of(args)?;
     let folder = args.out.as_deref().map(files::prepare).transpose()?;
     // Held until the files are written.
     let _reserved = folder.as_ref().map(files::Folder::reserve).transpose()?;
@@ -71,11 +75,18 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
         _ if args.seeds > 1 => seeds::run(load)?,
         _ => {
             let executor = Executor::in_virtual_time();
-            let devices = Devices::open(&executor, &args.places, Purpose::Work, true)?;
-            on_devices(load, Offline::mount(executor, devices, Purpose::Work)?, args.seed)?
+            let record = |drive: &mut EmulatedDrive| {
+                events.as_ref().map_or(Ok(()), |events| events.record(drive, args.places.len()))
+            };
+            let devices = Devices::open_prepared(&executor, &args.places, Purpose::Work, true, &record)?;
+            let ran = on_devices(load, Offline::mount(executor.clone(), devices, Purpose::Work)?, args.seed)?;
+            // Drops the drives, which ends their traces.
+            executor.shut_down();
+            ran
         }
     };
     bar.finish_and_clear();
+    events.map_or(Ok(()), EventsFile::join)?;
     let document = document::of(args, benchmark, sizes, &ran);
     if let Some(folder) = folder {
         write_files(&folder, &document, &page::html(&document, &ran))?;
@@ -128,6 +139,7 @@ fn list(args: &BenchArgs) -> Result<ExitCode, Failure> {
         ("--served", args.served.is_some()),
         ("--json", args.json),
         ("--out", args.out.is_some()),
+        ("--trace-events", args.events.trace_events.is_some()),
     ];
     if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
         return Err(Failure::usage(format!("{option} is for a benchmark, and none is named"))

@@ -1,0 +1,82 @@
+//! `imbrex fs bench --trace-events FILE`: the events of the emulated drives, for the viewer of Perfetto.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, BufWriter, Seek};
+use std::path::PathBuf;
+
+use imbrex::Failure;
+use imbrex::files::WholeFile;
+use imbrex::files::ours::refuse_unmarked;
+use imbrex_device::EmulatedDrive;
+use imbrex_disk::SimTime;
+use imbrex_sim::events::EventOptions;
+
+use crate::fs::args::BenchArgs;
+
+/// The file of events, and a temporary file for each drive while the benchmark runs.
+pub(super) struct EventsFile {
+    path: PathBuf,
+    from: SimTime,
+    to: SimTime,
+    bytes_max: u64,
+    parts: RefCell<Vec<File>>,
+}
+
+impl EventsFile {
+    /// Returns the file that the user asked for, if any, before it is written.
+    ///
+    /// # Errors
+    ///
+    /// An option of events comes without the file, the place or the number of seeds is one without events, or the file
+    /// exists and is no file of events.
+    pub(super) fn of(args: &BenchArgs) -> Result<Option<EventsFile>, Failure> {
+        let Some(path) = &args.events.trace_events else { return Ok(None) };
+        if args.seeds > 1 {
+            return Err(Failure::usage(format!("--trace-events does not apply to --seeds {}", args.seeds))
+                .or_try("one run with a --seed"));
+        }
+        if let [directory] = &args.places[..]
+            && directory.is_dir()
+        {
+            let words = format!("--trace-events does not apply to the directory {}", directory.display());
+            return Err(Failure::usage(words).or_try("images of emulated drives: their time is simulated"));
+        }
+        let to = args.events.to.map_or(SimTime(u64::MAX), |to| SimTime(to.0));
+        if to.0 < args.events.from.0 {
+            return Err(Failure::usage("--to lies before --from").or_try("a later --to, or an earlier --from"));
+        }
+        refuse_unmarked(path, b"imbrex ").map_err(Failure::failed)?;
+        let (from, bytes_max) = (SimTime(args.events.from.0), args.events.trace_events_size);
+        Ok(Some(EventsFile { path: path.clone(), from, to, bytes_max, parts: RefCell::default() }))
+    }
+
+    /// Lets a drive record its events. Each drive may use a share of the largest size, by the number of `places`.
+    pub(super) fn record(&self, drive: &mut EmulatedDrive, places: usize) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::failed(format!("no temporary file for events: {error}"));
+        let file = tempfile::tempfile().map_err(failed)?;
+        let number = self.parts.borrow().len();
+        let options = EventOptions {
+            name: format!("imbrex drive {number}: {}", drive.drive().label),
+            drive: number as u32,
+            from: self.from,
+            to: self.to,
+            bytes_max: self.bytes_max / places.max(1) as u64,
+        };
+        drive.record_events(options, Box::new(BufWriter::new(file.try_clone().map_err(failed)?)));
+        self.parts.borrow_mut().push(file);
+        Ok(())
+    }
+
+    /// Joins the events of all drives, which have been dropped, to the file.
+    pub(super) fn join(self) -> Result<(), Failure> {
+        let joined = WholeFile::create(&self.path).and_then(|mut whole| {
+            for mut part in self.parts.into_inner() {
+                part.rewind()?;
+                io::copy(&mut part, &mut whole)?;
+            }
+            whole.finish()
+        });
+        joined.map_err(|error| Failure::failed(format!("cannot write {}: {error}", self.path.display())))
+    }
+}
