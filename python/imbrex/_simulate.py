@@ -233,9 +233,9 @@ def simulate(
     command = ["imbrex", "simulate", _words.name_of(workload)]
     for text in texts:
         command += ["--drive", text]
+    flags = {_words.NAMES[name] for name, value in given_options.items() if isinstance(value, bool)}
     for name, value in pairs:
-        is_flag = isinstance(given_options[name.replace("-", "_")], bool)
-        command += ([f"--{name}"] if value == "true" else []) if is_flag else [f"--{name}", value]
+        command += ([f"--{name}"] if value == "true" else []) if name in flags else [f"--{name}", value]
     with Showing(progress) as shown:
         results = Results(_imbrex.simulate(given, texts, pairs, command, shown))
     if results.is_stopped:

@@ -27,7 +27,7 @@ def run(tmp_path_factory):
 def test_the_parts_of_each_request_sum_to_its_latency(run):
     results, _ = run
     rows = list(results.explain(worst=5))
-    latency = {row["sequence"]: row["end_ns"] - row["entry_ns"] for row in results.ios if row["sequence"] is not None}
+    latency = {row["sequence"]: row["complete_ns"] - row["issue_ns"] for row in results.ios if row["sequence"] >= 0}
     longest = sorted(latency.values(), reverse=True)[:5]
     sums = defaultdict(int)
     for row in rows:
@@ -59,12 +59,12 @@ def test_options_of_events_need_a_file():
 
 
 def slices_of(path):
-    """The slices of each track: name, begin, end, depth, flows. Fails if slices are not nested."""
+    """The slices of each track: name, begin, end, depth, flows, place in the file. Fails if slices are not nested."""
     trace_pb2 = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     trace = trace_pb2.Trace()
     trace.ParseFromString(path.read_bytes())
     names, parents, open_, slices = {}, {}, defaultdict(list), defaultdict(list)
-    for packet in trace.packet:
+    for order, packet in enumerate(trace.packet):
         if packet.HasField("track_descriptor"):
             names[packet.track_descriptor.uuid] = packet.track_descriptor.name
             parents[packet.track_descriptor.uuid] = packet.track_descriptor.parent_uuid
@@ -73,7 +73,7 @@ def slices_of(path):
         assert track in names
         if event.type == BEGIN:
             assert not open_[track] or open_[track][-1][1] <= packet.timestamp
-            open_[track].append((event.name, packet.timestamp, list(event.flow_ids), event))
+            open_[track].append((event.name, packet.timestamp, list(event.flow_ids), order))
         elif event.type == END:
             name, begin, flows, first = open_[track].pop()
             assert begin <= packet.timestamp
@@ -96,7 +96,7 @@ def test_the_file_of_events_has_the_run_as_nested_slices(run):
             level = sorted((begin, end) for _, begin, end, at, *_ in found if at == depth)
             assert all(one[1] <= other[0] for one, other in zip(level, level[1:]))
         by_name[names[track]] += found
-    latency = {row["sequence"]: row["end_ns"] - row["entry_ns"] for row in results.ios if row["sequence"] is not None}
+    latency = {row["sequence"]: row["complete_ns"] - row["issue_ns"] for row in results.ios if row["sequence"] >= 0}
     requests = [found for found in by_name["requests"] if found[3] == 0]
     assert len(requests) == len(latency)
     assert sum(end - begin for _, begin, end, *_ in requests) == sum(latency.values())
@@ -112,12 +112,13 @@ def test_flows_lead_from_cause_to_effect(run):
     names, slices = slices_of(path)
     at = defaultdict(list)
     for track, found in slices.items():
-        for name, begin, _, _, flows, _ in found:
+        for name, begin, _, _, flows, order in found:
             for flow in flows:
-                at[flow].append((begin, names[track], name))
+                at[flow].append((begin, order, names[track], name))
     assert at
     for flow, places in at.items():
-        tracks = [track for _, track, _ in sorted(places)]
+        # A viewer follows a flow in order of time, and of the file where times are equal.
+        tracks = [track for _, _, track, _ in sorted(places)]
         assert len(places) >= 2, f"flow {flow} leads nowhere: {places}"
         assert tracks[0] in ("requests", "cleaning"), places
         assert "actuator" in tracks, places

@@ -1,7 +1,7 @@
 //! `imbrex explain`: states why requests were slow.
 
 use imbrex::explain::{Choice, ExplainSettings};
-use imbrex::{Baseline, Failure, Progress, Simulation, SimulationOptions, Workload};
+use imbrex::{Failure, Progress, Simulation, Workload};
 
 use crate::args::ExplainArgs;
 use crate::error::ExitCode;
@@ -11,23 +11,8 @@ use crate::output;
 /// Executes the command.
 pub(crate) fn run(args: &ExplainArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
-    let baseline = match &args.baseline {
-        Some(drive) => Baseline::Drive(drive.clone()),
-        None if args.no_baseline => Baseline::None,
-        None => Baseline::default(),
-    };
-    let options = SimulationOptions {
-        fit: args.fit,
-        arrival: args.arrival.clone(),
-        queue: args.queue,
-        schedule: args.schedule.clone(),
-        write_cache_bytes: args.write_cache,
-        read_ahead_bytes: args.read_ahead,
-        warmup_requests: args.warmup,
-        check: args.check,
-        ..SimulationOptions::default()
-    };
-    let mut simulation = Simulation::new().baseline(baseline).options(options).command(output::command_line());
+    let mut simulation =
+        Simulation::new().baseline(args.run.baseline()).options(args.run.options()).command(output::command_line());
     for text in &args.drives {
         simulation = simulation.drive(text)?;
     }

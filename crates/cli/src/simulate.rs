@@ -1,6 +1,6 @@
 //! `imbrex simulate`: runs one workload on several drives and prints the results side by side.
 
-use imbrex::{Baseline, Failure, Progress, SimulateOptions, Simulated, Simulation, SimulationOptions, Workload, human};
+use imbrex::{Failure, Progress, SimulateOptions, Simulated, Simulation, SimulationOptions, Workload, human};
 
 use crate::args::SimulateArgs;
 use crate::error::ExitCode;
@@ -28,22 +28,8 @@ pub(crate) fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure>
 }
 
 fn asked(args: &SimulateArgs) -> Result<SimulateOptions, Failure> {
-    let baseline = match &args.baseline {
-        Some(drive) => Baseline::Drive(drive.clone()),
-        None if args.no_baseline => Baseline::None,
-        None => Baseline::default(),
-    };
     let simulation = SimulationOptions {
-        fit: args.fit,
-        arrival: args.arrival.clone(),
-        queue: args.queue,
-        schedule: args.schedule.clone(),
-        write_cache_bytes: args.write_cache,
-        read_ahead_bytes: args.read_ahead,
-        warmup_requests: args.warmup,
         window: args.window,
-        check: args.check,
-        span: None,
         seeds: args.seeds,
         out: args.out.clone(),
         per_io: args.per_io,
@@ -54,8 +40,9 @@ fn asked(args: &SimulateArgs) -> Result<SimulateOptions, Failure> {
         events_to: args.events.to,
         events_bytes_max: args.events.trace_events_size,
         jobs: args.jobs,
+        ..args.run.options()
     };
-    Ok(SimulateOptions { workload: args.workload.options()?, baseline, simulation })
+    Ok(SimulateOptions { workload: args.workload.options()?, baseline: args.run.baseline(), simulation })
 }
 
 fn print(args: &SimulateArgs, simulated: &Simulated) -> Result<(), Failure> {

@@ -505,7 +505,7 @@ impl Prepared {
             spools = self.sinks.spools(plan.label(), drive.layer.as_ref(), index, self.simulation.drives.len())?;
             explainer = explain::explainer(&drive, &options, self.simulation.options.explain, device_sectors);
         }
-        let mut observer = Watch { spools, explainer };
+        let mut observer = Watch::new(spools, explainer);
         let mut ran = Run::new(drive, options).shown(plan.label(), progress).on(&mut source, &mut observer)?;
         ran.wall_seconds = (ran.wall_seconds - source.waited().as_secs_f64()).max(0.0);
         let (mut result, series) = ran.summary(plan.label());
@@ -672,6 +672,15 @@ impl Simulated {
 struct Watch {
     spools: Spools,
     explainer: Option<Explainer>,
+    wants_ios: bool,
+    wants_operations: bool,
+}
+
+impl Watch {
+    fn new(spools: Spools, explainer: Option<Explainer>) -> Watch {
+        let wants_operations = explainer.is_some() || spools.events.is_some();
+        Watch { wants_ios: spools.ios.is_some() || wants_operations, wants_operations, spools, explainer }
+    }
 }
 
 impl Observer for Watch {
@@ -682,7 +691,7 @@ impl Observer for Watch {
     }
 
     fn wants_ios(&self) -> bool {
-        self.spools.ios.is_some() || self.wants_operations()
+        self.wants_ios
     }
 
     fn io(&mut self, record: &IoRecord) {
@@ -698,7 +707,7 @@ impl Observer for Watch {
     }
 
     fn wants_operations(&self) -> bool {
-        self.explainer.is_some() || self.spools.events.is_some()
+        self.wants_operations
     }
 
     fn entered(&mut self, sequence: u64, device: u32, _command: &Command) {

@@ -67,9 +67,10 @@ pub struct Timing {
     flash: Option<FlashTimes>,
     moves_pseudo_tracks: bool,
     /// Parts of the last plan, if an observer explains latencies.
-    segments: Option<Vec<Segment>>,
+    segments: Vec<Segment>,
+    keeps_segments: bool,
     /// Parts of plans that take less time, for a replay of a run.
-    shortened: Option<Shortened>,
+    shortened: Option<Box<Shortened>>,
     /// Commands and sectors read and written on platters and flash, by cause, since the start of the run or the end of
     /// the warm-up.
     pub counters: MediumCounters,
@@ -98,6 +99,20 @@ struct Shortened {
     plan: u64,
 }
 
+impl Shortened {
+    /// Returns the time to be taken off a phase that took the time `taken`, and takes it off the parts of `time`.
+    fn cut(&self, phase: u32, taken: SimDuration, time: &mut PlanTime) -> SimDuration {
+        let wanted = self.parts.get(&(self.plan, phase)).copied().unwrap_or(SimDuration::ZERO);
+        let mut left = wanted.min(taken);
+        for part in [&mut time.cleaning, &mut time.rotation, &mut time.seek, &mut time.transfer] {
+            let cut = left.min(*part);
+            *part = SimDuration(part.0 - cut.0);
+            left = SimDuration(left.0 - cut.0);
+        }
+        wanted.min(taken)
+    }
+}
+
 /// An access that is being assembled from steps that continue each other.
 #[derive(Clone, Copy)]
 struct Joined {
@@ -118,7 +133,8 @@ impl Timing {
             actuator: Actuator::new(disk),
             flash,
             moves_pseudo_tracks,
-            segments: None,
+            segments: Vec::new(),
+            keeps_segments: false,
             shortened: None,
             counters: MediumCounters::default(),
             cleaning: CleaningMetrics::default(),
@@ -137,19 +153,19 @@ impl Timing {
 
     /// Keeps the parts of each plan from now on, for [`Timing::segments`].
     pub fn keep_segments(&mut self) {
-        self.segments = Some(Vec::new());
+        self.keeps_segments = true;
     }
 
     /// Returns the parts of the plan that was carried out last, with their times. Empty unless
     /// [`Timing::keep_segments`] was called.
     pub fn segments(&self) -> &[Segment] {
-        self.segments.as_deref().unwrap_or_default()
+        &self.segments
     }
 
     /// Takes the given times off the given parts of plans, each at the end of its phase. Within a phase all accesses take
     /// the times that they would, and the head moves as it would. Plans are numbered from 0, from now on.
     pub fn shorten(&mut self, parts: BTreeMap<PlanPart, SimDuration>) {
-        self.shortened = Some(Shortened { parts, plan: 0 });
+        self.shortened = Some(Box::new(Shortened { parts, plan: 0 }));
     }
 
     /// Adds the reads and writes of `plan` to the counters without timing them, for plans that are timed elsewhere.
@@ -176,16 +192,16 @@ impl Timing {
         assert_eq!(first_step, 0, "steps before the first phase would not be timed:\n{plan:?}");
         let mut time = PlanTime::default();
         let mut now = start;
-        if let Some(segments) = &mut self.segments {
-            segments.clear();
-        }
+        self.segments.clear();
         for (index, phase) in plan.phases.iter().enumerate() {
             if phase.opens_group {
                 self.actuator.begin_operation();
             }
             let end = self.run_phase(plan.steps_of(index), (index as u32, phase.kind), now, &mut time);
-            let cut = self.cut(index as u32, end.since(now), &mut time);
-            let end = SimTime(end.0 - cut.0);
+            let end = match &self.shortened {
+                None => end,
+                Some(shortened) => SimTime(end.0 - shortened.cut(index as u32, end.since(now), &mut time).0),
+            };
             self.close_phase(phase, plan.steps_of(index), end.since(now));
             now = end;
             if phase.kind == GroupKind::Host {
@@ -243,7 +259,7 @@ impl Timing {
             }
             Medium::Flash => (SimDuration::ZERO, SimDuration::ZERO, self.flash_time(direction, joined.sectors)),
         };
-        if self.segments.is_some() {
+        if self.keeps_segments {
             let work = work_of(kind, step.cause);
             self.keep_segment(Segment { phase: index, work, taken: seek + rotation + transfer });
         }
@@ -257,26 +273,12 @@ impl Timing {
         now + seek + rotation + transfer
     }
 
-    /// Returns the time to be taken off a phase that took the time `taken`, and takes it off the parts of `time`.
-    fn cut(&self, phase: u32, taken: SimDuration, time: &mut PlanTime) -> SimDuration {
-        let Some(shortened) = &self.shortened else { return SimDuration::ZERO };
-        let wanted = shortened.parts.get(&(shortened.plan, phase)).copied().unwrap_or(SimDuration::ZERO);
-        let mut left = wanted.min(taken);
-        for part in [&mut time.cleaning, &mut time.rotation, &mut time.seek, &mut time.transfer] {
-            let cut = left.min(*part);
-            *part = SimDuration(part.0 - cut.0);
-            left = SimDuration(left.0 - cut.0);
-        }
-        wanted.min(taken)
-    }
-
-    /// Adds `segment` to the parts of the current plan, if they are kept, and joins it with the part before it if both do
-    /// the same work in one phase.
+    /// Adds `segment` to the parts of the current plan, and joins it with the part before it if both do the same work in
+    /// one phase.
     fn keep_segment(&mut self, segment: Segment) {
-        let Some(segments) = &mut self.segments else { return };
-        match segments.last_mut() {
+        match self.segments.last_mut() {
             Some(last) if (last.phase, last.work) == (segment.phase, segment.work) => last.taken += segment.taken,
-            _ => segments.push(segment),
+            _ => self.segments.push(segment),
         }
     }
 

@@ -1,11 +1,8 @@
 //! Arguments of `imbrex explain`.
 
 use clap::Args;
-use imbrex::FitChoice;
-use imbrex::simulate_options::size_or_off;
 
-use super::WorkloadArgs;
-use super::simulate::fit_choices;
+use super::{RunArgs, WorkloadArgs};
 
 /// `imbrex explain`.
 #[derive(Args, Debug)]
@@ -35,45 +32,9 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     pub replay: bool,
 
-    /// The drive to compare with [default: for each drive the conventional one of like geometry].
-    #[arg(long, value_name = "DRIVE", add = crate::complete::drive())]
-    pub baseline: Option<String>,
-
-    /// Run no baseline.
-    #[arg(long, conflicts_with = "baseline")]
-    pub no_baseline: bool,
-
-    /// Treatment of a workload that reaches past the end of the drive.
-    #[arg(long, value_parser = fit_choices(), default_value = FitChoice::Grow.word())]
-    pub fit: FitChoice,
-
-    /// Arrival process of requests [default: as imbrex simulate].
-    #[arg(long, value_name = "PROCESS", value_parser = ["fixed-queue", "closed", "open", "flat-out"])]
-    pub arrival: Option<String>,
-
-    /// Largest number of outstanding requests [default: as imbrex simulate].
-    #[arg(long, value_name = "DEPTH", value_parser = clap::value_parser!(u32).range(1..))]
-    pub queue: Option<u32>,
-
-    /// Order in which waiting requests are served [default: the profile's].
-    #[arg(long, value_name = "SCHEDULER", value_parser = ["fifo", "elevator", "sptf"])]
-    pub schedule: Option<String>,
-
-    /// Volatile write cache: a size, or off [default: the profile's].
-    #[arg(long, value_name = "SIZE", value_parser = size_or_off)]
-    pub write_cache: Option<u64>,
-
-    /// Read look-ahead: a size, or off [default: the profile's].
-    #[arg(long, value_name = "SIZE", value_parser = size_or_off)]
-    pub read_ahead: Option<u64>,
-
-    /// Requests served before measuring begins.
-    #[arg(long, value_name = "REQUESTS", default_value_t = 0)]
-    pub warmup: u64,
-
-    /// Compute the parts of each request in two ways and compare them, and prove that no live sector is lost.
-    #[arg(long)]
-    pub check: bool,
+    /// The baseline, and the way in which requests reach the drives.
+    #[command(flatten)]
+    pub run: RunArgs,
 
     /// Print the result as JSON.
     #[arg(long)]

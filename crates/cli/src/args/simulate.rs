@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use imbrex::FitChoice;
-use imbrex::simulate_options::{size_or_off, window};
+use imbrex::simulate_options::window;
 use imbrex_disk::SimDuration;
 
-use super::{EventArgs, WorkloadArgs};
+use super::{EventArgs, RunArgs, WorkloadArgs};
 
 /// `imbrex simulate`.
 #[derive(Args, Debug)]
@@ -22,51 +20,13 @@ pub(crate) struct SimulateArgs {
     #[arg(long = "drive", short = 'd', value_name = "DRIVE", add = crate::complete::drive())]
     pub drives: Vec<String>,
 
-    /// The drive to compare with [default: for each drive the conventional one of like geometry].
-    #[arg(long, value_name = "DRIVE", add = crate::complete::drive())]
-    pub baseline: Option<String>,
-
-    /// Run no baseline.
-    #[arg(long, conflicts_with = "baseline")]
-    pub no_baseline: bool,
-
-    /// Treatment of a workload that reaches past the end of the drive.
-    #[arg(long, value_parser = fit_choices(), default_value = FitChoice::Grow.word())]
-    pub fit: FitChoice,
-
-    /// Arrival process of requests [default: fixed-queue for traces and the CloudPhysics stand-ins, open for other
-    /// workloads with times of their own, otherwise closed].
-    #[arg(long, value_name = "PROCESS", value_parser = ["fixed-queue", "closed", "open", "flat-out"])]
-    pub arrival: Option<String>,
-
-    /// Largest number of outstanding requests [default: the generator's iodepth where arrival is closed by default,
-    /// otherwise 64].
-    #[arg(long, value_name = "DEPTH", value_parser = clap::value_parser!(u32).range(1..))]
-    pub queue: Option<u32>,
-
-    /// Order in which waiting requests are served [default: the profile's].
-    #[arg(long, value_name = "SCHEDULER", value_parser = ["fifo", "elevator", "sptf"])]
-    pub schedule: Option<String>,
-
-    /// Volatile write cache: a size, or off [default: the profile's].
-    #[arg(long, value_name = "SIZE", value_parser = size_or_off)]
-    pub write_cache: Option<u64>,
-
-    /// Read look-ahead: a size, or off [default: the profile's].
-    #[arg(long, value_name = "SIZE", value_parser = size_or_off)]
-    pub read_ahead: Option<u64>,
-
-    /// Requests served before measuring begins.
-    #[arg(long, value_name = "REQUESTS", default_value_t = 0)]
-    pub warmup: u64,
+    /// The baseline, and the way in which requests reach the drives.
+    #[command(flatten)]
+    pub run: RunArgs,
 
     /// Width, in simulated time, of the windows in which completions are counted.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = window)]
     pub window: SimDuration,
-
-    /// Track the contents of every physical sector, and prove that no live sector is lost.
-    #[arg(long)]
-    pub check: bool,
 
     /// Run the workload with this many seeds, from --seed on: mean and 95 % interval of each figure.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -129,10 +89,4 @@ pub(crate) struct SweepArgs {
     /// Print the result as JSON.
     #[arg(long)]
     pub json: bool,
-}
-
-/// Returns the parser of the choices of `--fit`, with their help.
-pub(super) fn fit_choices() -> impl TypedValueParser<Value = FitChoice> {
-    let described = FitChoice::ALL.map(|choice| PossibleValue::new(choice.word()).help(choice.help()));
-    PossibleValuesParser::new(described).map(|word| FitChoice::named(&word).expect("it is one of the choices"))
 }

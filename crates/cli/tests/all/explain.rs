@@ -67,6 +67,8 @@ fn simulate_states_the_causes_in_the_report_and_in_a_file() {
         report.contains("The slowest requests") && report.contains(&format!("<summary>request {number},")),
         "{number}"
     );
+    // The tree keeps its lines.
+    assert!(report.contains("\n  └─ "), "{report}");
     // A run that explains nothing leaves no such file behind.
     assert!(imbrex(&["simulate", WORKLOAD, "--drive", DRIVE, "--no-baseline", "--out", out]).status.success());
     assert!(!folder.path().join("explain.json").exists());

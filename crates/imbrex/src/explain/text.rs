@@ -46,9 +46,7 @@ fn drive_text(document: &ExplainDocument, drive: &ExplainedDrive) -> String {
 /// Returns the sums of all requests of a drive.
 pub(super) fn summary_text(drive: &ExplainedDrive) -> String {
     let summary = &drive.summary;
-    let (waiting, causing) =
-        (involved("waiting for others", &summary.waiting), involved("making others wait", &summary.causing));
-    format!("{}\n{waiting}{causing}", shares(&summary.shares))
+    format!("{}\n{}", shares(&summary.shares), involved(&summary.waiting, &summary.causing))
 }
 
 /// Returns whether two requests waited for the same pieces of the layer's work, and for nothing else that differs by more
@@ -217,7 +215,7 @@ fn simple(part: &ExplainedPart) -> String {
                 Some("order") => "a later command must not overtake it",
                 _ => "the drive was idle",
             };
-            format!("behind {work} of the volatile cache, since {due}: oldest writes {}", requests(of))
+            format!("behind {work} of the volatile cache, since {due}; its oldest writes: {}", requests(of))
         }
     }
 }
@@ -383,23 +381,35 @@ fn group_name(group: &str) -> &str {
     }
 }
 
-fn involved(title: &str, involved: &Involved) -> String {
-    let total: u64 = involved.devices.iter().map(|device| device.amount).sum();
-    if total == 0 {
+/// Returns the table of the addresses and devices that wait, and of those that make others wait.
+fn involved(waiting: &Involved, causing: &Involved) -> String {
+    let (waiting, causing) = (cells(waiting), cells(causing));
+    if waiting.is_empty() && causing.is_empty() {
         return String::new();
     }
-    let names: Vec<String> = involved
-        .lba_ranges
-        .iter()
-        .take(NAMED_MAX)
-        .map(|range| {
-            let (first, last) = (human::count(range.lbas.0), human::count(range.lbas.1));
-            format!("{} at LBA {first} to {last}", percent(range.amount, total))
-        })
-        .collect();
-    let mut text = format!("  {title}: {}", names.join(", "));
-    if involved.devices.len() > 1 {
-        text += &format!("; {}", devices(&involved.devices));
+    let row = |left: &str, right: &str| format!("  {left:<42}{right}").trim_end().to_string() + "\n";
+    let mut text = row("share of the time spent waiting, by LBA", "share of the time that others waited");
+    for index in 0..waiting.len().max(causing.len()) {
+        let cell = |cells: &[String]| cells.get(index).cloned().unwrap_or_default();
+        text += &row(&cell(&waiting), &cell(&causing));
     }
-    text + "\n"
+    text
+}
+
+/// Returns the shares of the greatest LBA ranges, and of the devices if there are several.
+fn cells(involved: &Involved) -> Vec<String> {
+    let total: u64 = involved.devices.iter().map(|device| device.amount).sum();
+    if total == 0 {
+        return Vec::new();
+    }
+    let ranges = involved.lba_ranges.iter().take(NAMED_MAX).map(|range| {
+        let (first, last) = (human::count(range.lbas.0), human::count(range.lbas.1));
+        format!("{:>7}  {first} to {last}", percent(range.amount, total))
+    });
+    let are_several = involved.devices.len() > 1;
+    let devices = involved.devices.iter().take(NAMED_MAX).filter(|_| are_several).map(|device| {
+        let name = device.device.map_or("other devices".to_string(), |device| format!("device {device}"));
+        format!("{:>7}  {name}", percent(device.amount, total))
+    });
+    ranges.chain(devices).collect()
 }

@@ -28,13 +28,18 @@ fn of_drive(drive: &ExplainedDrive) -> String {
             "<details class=\"slow\"><summary>request {}, {}: {latency}, of which * {work}</summary><pre>{}</pre></details>",
             human::count(request.number),
             request.operation,
-            escape(&explain::request_text(drive, request))
+            preformatted(&explain::request_text(drive, request))
         );
     }
     let _ = write!(
         html,
         "<details class=\"slow\"><summary>causes of all latencies together</summary><pre>{}</pre></details>",
-        escape(&explain::summary_text(drive))
+        preformatted(&explain::summary_text(drive))
     );
     html
+}
+
+/// Returns `text` as HTML that keeps its lines.
+fn preformatted(text: &str) -> String {
+    text.lines().map(escape).collect::<Vec<_>>().join("\n")
 }

@@ -46,7 +46,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         let end = waiting.entry + overhead;
         self.clock.hold(end, self.outstanding);
         let outcome = outcome.as_ref().copied();
-        let answer = Answer { start: waiting.entry, end, time: PlanTime::default(), from_cache: true };
+        let answer = Answer { start: waiting.entry, end, time: &PlanTime::default(), from_cache: true };
         self.complete(waiting, &answer, waiting.cleaning_before, outcome);
         true
     }
@@ -102,7 +102,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         let start = self.now.max(waiting.entry);
         let end = start.max(waiting.entry + SimDuration(self.drive.host.write_cache_acknowledge_ns));
         let outcome = outcome.as_ref().copied();
-        let answer = Answer { start, end, time: PlanTime::default(), from_cache: true };
+        let answer = Answer { start, end, time: &PlanTime::default(), from_cache: true };
         self.complete(&waiting, &answer, self.cleaning.at(end), outcome);
         self.leave(1, end);
     }

@@ -53,7 +53,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
                 return Ok(());
             }
             self.peeked = None;
-            let due = self.clock.due(request.when).unwrap_or(at);
+            // Only records of requests have this time.
+            let due = if self.observer.wants_ios() { self.clock.due(request.when).unwrap_or(at) } else { at };
             self.clock.entered(request.when, at);
             self.enter(&request, due, at);
         }

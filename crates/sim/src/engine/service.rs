@@ -25,10 +25,10 @@ pub(super) struct Span {
 }
 
 /// The answer to a request.
-pub(super) struct Answer {
+pub(super) struct Answer<'a> {
     pub start: SimTime,
     pub end: SimTime,
-    pub time: PlanTime,
+    pub time: &'a PlanTime,
     pub from_cache: bool,
 }
 
@@ -143,16 +143,21 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
 
     /// Passes the operation that was just carried out to the observer, if it wants operations. `due` is the reason of a
     /// write-back of the cache; otherwise the operation serves the batch.
+    #[inline]
     pub(super) fn report(&mut self, span: Span, due: Option<WriteBack>) {
-        if !self.observer.wants_operations() {
-            return;
+        if self.observer.wants_operations() {
+            self.report_operation(&span, due);
         }
+    }
+
+    #[cold]
+    fn report_operation(&mut self, span: &Span, due: Option<WriteBack>) {
         let purpose = match due {
             Some(due) => Purpose::WriteBack(due, &self.written_back),
             None if self.commands.is_empty() => Purpose::Background,
             None => Purpose::Serve(&self.batch),
         };
-        let Span { begin, from, host_end, end } = span;
+        let &Span { begin, from, host_end, end } = span;
         let segments = if from.is_some() { self.timing.segments() } else { &[] };
         lay_out(segments, begin, from.unwrap_or(begin), end, &mut self.stretches);
         let (commands, plan, stretches) = (&self.commands, &self.plan, &self.stretches);
@@ -244,7 +249,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         let batch = std::mem::take(&mut self.batch);
         for (number, waiting) in batch.iter().enumerate() {
             let share = time.share(number, batch.len());
-            let answer = Answer { start: start.max(waiting.entry), end, time: share, from_cache: false };
+            let answer = Answer { start: start.max(waiting.entry), end, time: &share, from_cache: false };
             self.complete(waiting, &answer, cleaning_so_far, outcome);
         }
         self.leave(batch.len(), end);
@@ -265,7 +270,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     pub(super) fn complete(
         &mut self,
         waiting: &Waiting,
-        answer: &Answer,
+        answer: &Answer<'_>,
         cleaning: SimDuration,
         outcome: Result<(), &C::Error>,
     ) {
@@ -283,7 +288,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
                 entry: waiting.entry,
                 start,
                 end,
-                time,
+                time: *time,
                 from_cache,
                 radial_track: self.timing.actuator().radial_track(),
             });

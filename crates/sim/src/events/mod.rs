@@ -83,6 +83,9 @@ pub struct EventRecorder<W: Write> {
     lanes: Vec<u64>,
     /// Packets of the operation or request at hand, and those that are ready to be written.
     unit: Vec<u8>,
+    /// Packets of the last operation. They come after those of the requests that it serves, since a viewer follows a flow
+    /// from the first packet to the next where times are equal.
+    held: Vec<u8>,
     ready: Vec<u8>,
     counts: EventCounts,
     is_full: bool,
@@ -121,6 +124,7 @@ impl<W: Write> EventRecorder<W> {
             open: None,
             lanes: Vec::new(),
             unit: Vec::new(),
+            held: Vec::new(),
             ready: Vec::new(),
             counts: EventCounts::default(),
             is_full: false,
@@ -189,7 +193,11 @@ impl<W: Write> EventRecorder<W> {
             self.begin(Track::Cache as u64, operation.begin.0, &name, Vec::new(), Vec::new());
             self.end(Track::Cache as u64, operation.end.0);
         }
-        if !self.keep_unit(operation.end.0) {
+        self.ready.append(&mut self.held);
+        if self.fits() {
+            self.held.append(&mut self.unit);
+            self.last_end = self.last_end.max(operation.end.0);
+        } else {
             self.open = open_before;
         }
     }
@@ -293,6 +301,7 @@ impl<W: Write> EventRecorder<W> {
                 format!("the trace has reached its largest size: {} later ones are left out", self.counts.left_out);
             self.instant(Track::Drive as u64, self.last_end, &name);
         }
+        self.ready.append(&mut self.held);
         self.ready.append(&mut self.unit);
         self.write_ready();
         if let (Some(writer), None) = (&mut self.writer, &self.failed) {
@@ -303,11 +312,7 @@ impl<W: Write> EventRecorder<W> {
     /// Keeps the packets of the operation or request at hand, which ends at `end`, unless the trace has reached its largest
     /// size. Returns whether they were kept.
     fn keep_unit(&mut self, end: u64) -> bool {
-        let size = self.counts.bytes + (self.ready.len() + self.unit.len()) as u64;
-        self.is_full |= size + RESERVED_BYTES > self.options.bytes_max;
-        if self.is_full {
-            self.unit.clear();
-            self.counts.left_out += 1;
+        if !self.fits() {
             return false;
         }
         self.ready.append(&mut self.unit);
@@ -316,6 +321,17 @@ impl<W: Write> EventRecorder<W> {
             self.write_ready();
         }
         true
+    }
+
+    /// Returns whether the packets at hand fit into the trace. If not, drops them and counts them as left out.
+    fn fits(&mut self) -> bool {
+        let size = self.counts.bytes + (self.ready.len() + self.held.len() + self.unit.len()) as u64;
+        self.is_full |= size + RESERVED_BYTES > self.options.bytes_max;
+        if self.is_full {
+            self.unit.clear();
+            self.counts.left_out += 1;
+        }
+        !self.is_full
     }
 
     fn write_ready(&mut self) {

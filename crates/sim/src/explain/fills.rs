@@ -5,12 +5,11 @@
 //!    is written to the store have the same fill.
 //! 2. The memory does not grow with the length of the run.
 
-use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
 use imbrex_disk::{Lba, Pba, Sectors};
-use imbrex_layer::{Area, Layer, Medium, StoreExtent};
+use imbrex_layer::{Area, AreaKind, Layer, Medium, StoreExtent};
 
 /// Number of equal parts of the address space in which addresses are counted.
 pub(crate) const RANGES: usize = 64;
@@ -66,7 +65,7 @@ pub struct Fill {
     /// Sectors written, by device of the trace.
     pub devices: Devices,
     /// Ranges of LBAs that contain all sectors written, in order of address, as first and last sector. At most 16: beyond
-    /// that, ranges with the smallest gap between them are joined.
+    /// that, the nearest range is extended.
     pub lbas: Vec<RangeInclusive<Lba>>,
     /// Sectors written in each of 64 equal parts of the address space.
     ranges: Box<[u64; RANGES]>,
@@ -89,12 +88,14 @@ fn include(ranges: &mut Vec<RangeInclusive<Lba>>, first: Lba, last: Lba) {
         ranges.drain(from + 1..to);
         return;
     }
-    ranges.insert(from, first..=last);
-    if ranges.len() > LBA_RANGES_MAX {
-        let gap = |index: &usize| ranges[index + 1].start().0 - ranges[*index].end().0;
-        let closest = (0..ranges.len() - 1).min_by_key(gap).expect("there are several ranges");
-        ranges[closest] = *ranges[closest].start()..=*ranges[closest + 1].end();
-        ranges.remove(closest + 1);
+    if ranges.len() < LBA_RANGES_MAX {
+        return ranges.insert(from, first..=last);
+    }
+    let after = ranges.get(from).map(|next| next.start().0 - last.0);
+    let before = from.checked_sub(1).map(|index| first.0 - ranges[index].end().0);
+    match before.filter(|before| after.is_none_or(|after| *before <= after)) {
+        Some(_) => ranges[from - 1] = *ranges[from - 1].start()..=last,
+        None => ranges[from] = first..=*ranges[from].end(),
     }
 }
 
@@ -110,7 +111,7 @@ pub(crate) struct Written {
 }
 
 /// The state of one store.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Filling {
     fill: Option<Fill>,
     /// Number of the fill, once the store was relieved and nothing was written since.
@@ -143,11 +144,12 @@ impl Filling {
 /// All stores of a layer, and the fills that relieved stores had.
 #[derive(Debug)]
 pub(crate) struct Fills {
-    /// Runs of physical sectors of the stores, in order of medium and place.
-    extents: Vec<StoreExtent>,
-    stores: BTreeMap<Area, Filling>,
-    /// All writes of the host, for work that relieves no store.
-    all: Filling,
+    /// Runs of physical sectors of the stores, in order of medium and place, each with the number of its store.
+    extents: Vec<(StoreExtent, u32)>,
+    areas: Vec<Area>,
+    stores: Vec<Filling>,
+    /// All writes of the host, for a layer that has work of its own and no stores.
+    all: Option<Filling>,
     kept: VecDeque<Fill>,
     /// Number of the first fill in `kept`.
     first_kept: u64,
@@ -155,39 +157,54 @@ pub(crate) struct Fills {
 
 impl Fills {
     pub(crate) fn new(layer: &dyn Layer) -> Fills {
-        let mut extents = Vec::new();
-        layer.stores(&mut |extent| extents.push(extent));
-        extents.sort_by_key(|extent| (extent.medium as u8, extent.start));
+        let mut found = Vec::new();
+        layer.stores(&mut |extent| found.push(extent));
+        found.sort_by_key(|extent| (extent.medium as u8, extent.start));
         // Neighbouring runs of one store are one run.
-        extents.dedup_by(|next, before| {
+        found.dedup_by(|next, before| {
             let follows = (next.medium, next.area, next.start) == (before.medium, before.area, before.end);
             if follows {
                 before.end = next.end;
             }
             follows
         });
-        Fills { extents, stores: BTreeMap::new(), all: Filling::default(), kept: VecDeque::new(), first_kept: 0 }
+        let mut areas: Vec<Area> = found.iter().map(|extent| extent.area).collect();
+        areas.sort_unstable();
+        areas.dedup();
+        let number = |extent: &StoreExtent| areas.binary_search(&extent.area).expect("it is listed") as u32;
+        let extents = found.iter().map(|extent| (*extent, number(extent))).collect();
+        let all = (areas.is_empty() && layer.background().is_some()).then(Filling::default);
+        let stores = vec![Filling::default(); areas.len()];
+        Fills { extents, areas, stores, all, kept: VecDeque::new(), first_kept: 0 }
+    }
+
+    /// Returns whether no store is followed, so that no write needs to be passed to [`Fills::write`].
+    pub(crate) fn is_idle(&self) -> bool {
+        self.areas.is_empty() && self.all.is_none()
     }
 
     /// Counts a write of the host to `pba` of a medium.
     pub(crate) fn write(&mut self, medium: Medium, pba: Pba, written: &Written) {
-        self.all.add(written);
+        if let Some(all) = &mut self.all {
+            all.add(written);
+        }
         let place = (medium as u8, pba);
-        let after = self.extents.partition_point(|extent| (extent.medium as u8, extent.start) <= place);
-        let Some(extent) = after.checked_sub(1).map(|index| self.extents[index]) else { return };
+        let after = self.extents.partition_point(|(extent, _)| (extent.medium as u8, extent.start) <= place);
+        let Some(&(extent, number)) = after.checked_sub(1).map(|index| &self.extents[index]) else { return };
         if extent.medium == medium && pba < extent.end {
-            self.stores.entry(extent.area).or_default().add(written);
+            self.stores[number as usize].add(written);
         }
     }
 
     /// Records that a piece of work relieves `store`, or no store. Returns the number of the fill that made it necessary;
     /// `None` if nothing was written to the store yet.
     pub(crate) fn relieve(&mut self, store: Option<Area>) -> Option<u64> {
-        let filling = match store {
-            Some(store) if self.stores.contains_key(&store) => self.stores.get_mut(&store).expect("it is there"),
-            Some(store) if self.extents.iter().any(|extent| extent.area == store) => return None,
-            // The map, which has no place of its own, fills with all writes.
-            _ => &mut self.all,
+        // The map, which has no place of its own, fills with the writes to the cache.
+        let is_map = store.is_some_and(|store| store.kind == AreaKind::Map);
+        let store = if is_map { self.areas.first().copied() } else { store };
+        let filling = match store.map(|store| self.areas.binary_search(&store)) {
+            Some(Ok(number)) => &mut self.stores[number],
+            _ => self.all.as_mut()?,
         };
         if filling.relieved.is_none() {
             let fill = filling.fill.as_ref()?;

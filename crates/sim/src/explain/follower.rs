@@ -67,6 +67,9 @@ impl Follower {
         let plan = operation.plan;
         for (index, phase) in plan.phases.iter().enumerate() {
             if phase.kind == GroupKind::Host {
+                if self.fills.is_idle() {
+                    continue;
+                }
                 for step in plan.steps_of(index) {
                     if step.op == StepOp::Write && step.kind == Kind::Data && step.cause == Cause::Host {
                         self.fill(operation.commands, step, &writer_of);

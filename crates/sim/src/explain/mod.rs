@@ -263,9 +263,7 @@ impl Explainer {
         causes[Cause::Earlier as usize] = unknown;
         causes[Cause::Idle as usize] = (times.end.max(times.start) - times.start) - busy - unknown;
         let operation = (!record.from_cache).then(|| self.first_operation + self.operations.len() as u64 - 1);
-        self.add_own(&mut causes, record.sequence, operation, &own);
-        let own_wait =
-            operation.map_or(0, |operation| self.spans.wait_within(operation, &own, |kind| own_cause(kind).is_none()));
+        let own_wait = self.add_own(&mut causes, record.sequence, operation, &own);
         let number = record.sequence;
         if self.options.check {
             let device = self.device_of(number);
@@ -284,14 +282,21 @@ impl Explainer {
         }
     }
 
-    /// Adds the parts of a request's own service, during `own`, to `causes`.
-    fn add_own(&self, causes: &mut [u64; Cause::COUNT], request: u64, operation: Option<u64>, own: &Range<u64>) {
+    /// Adds the parts of a request's own service, during `own`, to `causes`. Returns the time for which the request waited
+    /// for the layer's own work meanwhile.
+    fn add_own(
+        &mut self,
+        causes: &mut [u64; Cause::COUNT],
+        request: u64,
+        operation: Option<u64>,
+        own: &Range<u64>,
+    ) -> u64 {
         let whole = own.end - own.start;
         let Some(operation) = operation else {
             causes[Cause::OwnCache as usize] += whole;
-            return;
+            return 0;
         };
-        let times = self.times_of(operation, own);
+        let (times, waited) = self.spans.last_operation(operation, own, |kind| own_cause(kind).is_none());
         let share = self.share_of(operation, request);
         let spent: u64 = times.iter().sum();
         for (kind, mut time) in times.into_iter().enumerate() {
@@ -308,17 +313,7 @@ impl Explainer {
                 None => causes[others_cause(kind) as usize] += time,
             }
         }
-    }
-
-    /// Returns the time of each kind of the last operation, `operation`, within `own`.
-    fn times_of(&self, operation: u64, own: &Range<u64>) -> [u64; KINDS] {
-        let mut times = [0; KINDS];
-        self.spans.for_each_within(own, |span, time| {
-            if span.operation == operation {
-                times[span.kind as usize] += time;
-            }
-        });
-        times
+        waited
     }
 
     fn kept(&self, operation: u64) -> Option<Kept> {
@@ -335,6 +330,9 @@ impl Explainer {
     }
 
     fn share_of(&self, operation: u64, request: u64) -> Share {
+        if self.kept(operation).is_some_and(|kept| kept.count == 1) {
+            return Share { is_first: true, of: 1 };
+        }
         let position = self.served_by(operation).position(|served| served.request == request).unwrap_or(0);
         Share { is_first: position == 0, of: self.kept(operation).map_or(1, |kept| u64::from(kept.count.max(1))) }
     }

@@ -10,11 +10,11 @@ use std::ops::Range;
 /// Number of kinds of spans.
 pub(super) const KINDS: usize = 9;
 
-/// Largest number of spans kept. Our own value: they take about 50 megabytes.
-pub(super) const SPANS_MAX: usize = 1 << 20;
+/// Largest number of spans kept. Our own value: they take about 20 megabytes.
+pub(super) const SPANS_MAX: usize = 1 << 18;
 
 /// Number of spans between two sums.
-const BLOCK: usize = 64;
+const BLOCK: usize = 8;
 
 /// A stretch of time in which the drive did one kind of work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,19 +149,27 @@ impl Spans {
         sum
     }
 
-    /// Counts a request that waited during those spans of `operation` that lie within `times` and for which `waits`
-    /// returns true for their kind. Returns the time.
-    pub(super) fn wait_within(&mut self, operation: u64, times: &Range<u64>, waits: impl Fn(usize) -> bool) -> u64 {
-        let mut waited = 0;
-        for index in self.indices(times) {
-            let span = &self.spans[index];
-            if span.operation == operation && waits(span.kind as usize) {
-                let time = span.until.min(times.end) - span.from.max(times.start);
-                self.partly[index] += time;
+    /// Returns the time of each kind of the last operation, `operation`, within `times`. Counts a request that waited during
+    /// those of its spans for which `waits` returns true for their kind, and returns that time too.
+    pub(super) fn last_operation(
+        &mut self,
+        operation: u64,
+        times: &Range<u64>,
+        waits: impl Fn(usize) -> bool,
+    ) -> ([u64; KINDS], u64) {
+        let (mut sum, mut waited) = ([0; KINDS], 0);
+        for (span, partly) in self.spans.iter().zip(&mut self.partly).rev() {
+            if span.operation != operation {
+                break;
+            }
+            let time = span.until.min(times.end).saturating_sub(span.from.max(times.start));
+            sum[span.kind as usize] += time;
+            if waits(span.kind as usize) {
+                *partly += time;
                 waited += time;
             }
         }
-        waited
+        (sum, waited)
     }
 
     /// Calls `visit` with the part of each span that lies within `times`, in order.

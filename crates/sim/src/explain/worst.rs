@@ -29,6 +29,8 @@ pub(super) struct Worst {
     chosen: Chosen,
     /// By latency, the longest first, and number; or by number alone.
     candidates: BTreeMap<(Reverse<u64>, u64), Candidate>,
+    /// Latency that a request must exceed to be among the worst, or equal with a lower number; 0 while there is room.
+    least: u64,
 }
 
 impl Default for Worst {
@@ -39,7 +41,7 @@ impl Default for Worst {
 
 impl Worst {
     pub(super) fn new(chosen: Chosen) -> Worst {
-        Worst { chosen, candidates: BTreeMap::new() }
+        Worst { chosen, candidates: BTreeMap::new(), least: 0 }
     }
 
     fn rank(&self, number: u64, latency: u64) -> (Reverse<u64>, u64) {
@@ -53,6 +55,7 @@ impl Worst {
     #[inline]
     pub(super) fn wants(&self, number: u64, latency: u64) -> bool {
         match &self.chosen {
+            Chosen::Worst(_) if latency < self.least => false,
             Chosen::Worst(count) if self.candidates.len() < *count => true,
             Chosen::Worst(_) => {
                 let last = self.candidates.last_key_value();
@@ -71,6 +74,7 @@ impl Worst {
             && self.candidates.len() > count
         {
             self.candidates.pop_last();
+            self.least = self.candidates.last_key_value().map_or(u64::MAX, |((latency, _), _)| latency.0);
         }
     }
 
