@@ -9,7 +9,7 @@ use imbrex_disk::SimDuration;
 /// The file of events, and the part of the simulated time that it covers.
 #[derive(Args, Debug)]
 pub(crate) struct EventArgs {
-    /// Write the events of the simulated drives into this file, for the viewer of Perfetto (https://ui.perfetto.dev).
+    /// Write the events of the simulated drives into this file, for the viewer of Perfetto (ui.perfetto.dev).
     #[arg(long, value_name = "FILE")]
     pub trace_events: Option<PathBuf>,
 
