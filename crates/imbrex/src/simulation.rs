@@ -702,7 +702,7 @@ impl Observer for Watch {
             events.completed(record);
         }
         if let Some(explainer) = &mut self.explainer {
-            explainer.completed(record);
+            explainer.io(record);
         }
     }
 
@@ -710,9 +710,9 @@ impl Observer for Watch {
         self.wants_operations
     }
 
-    fn entered(&mut self, sequence: u64, device: u32, _command: &Command) {
+    fn entered(&mut self, sequence: u64, device: u32, command: &Command) {
         if let Some(explainer) = &mut self.explainer {
-            explainer.entered(sequence, device);
+            explainer.entered(sequence, device, command);
         }
     }
 

@@ -27,8 +27,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "PERCENT", conflicts_with_all = ["worst", "request"], value_parser = percentile)]
     pub percentile: Option<f64>,
 
-    /// Replay each explained request twice: with the blamed work in no time, and without the writes that made that work
-    /// necessary.
+    /// Replay each explained request twice: with the blamed work in no time, and without the writes from
+    /// the first to the last that filled the stores.
     #[arg(long)]
     pub replay: bool,
 

@@ -108,7 +108,8 @@ pub struct Replay {
     pub blamed_ns: u64,
     /// Latency in nanoseconds if that work takes no time.
     pub without_blamed_time_ns: Option<u64>,
-    /// Latency in nanoseconds without the writes that made that work necessary.
+    /// Latency in nanoseconds without all writes from the first to the last that filled each store, writes to other
+    /// places among them included.
     pub without_blamed_writes_ns: Option<u64>,
     /// Number of writes that were left out.
     pub writes_left_out: u64,

@@ -23,9 +23,8 @@ mod without;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use imbrex_disk::{Command, Sectors, SimDuration};
+use imbrex_disk::{Sectors, SimDuration};
 use imbrex_sim::explain::{Chosen, ExplainOptions, Explained, Explainer, Explanation, Of};
-use imbrex_sim::operation::Operation;
 use imbrex_sim::results::Integrity;
 use imbrex_sim::timing::PlanPart;
 use imbrex_sim::{Arrival, Drive, IoRecord, Observer, Options};
@@ -57,8 +56,8 @@ pub enum Choice {
 pub struct ExplainSettings {
     /// The requests that are explained.
     pub choice: Choice,
-    /// Whether each explained request is replayed twice: with the blamed work in no time, and without the writes that
-    /// made that work necessary.
+    /// Whether each explained request is replayed twice: with the blamed work in no time, and without the writes
+    /// from the first to the last that filled the stores.
     pub replay: bool,
 }
 
@@ -100,33 +99,6 @@ impl Simulation {
         progress: &Progress,
     ) -> Result<Explanations, Failure> {
         self.prepared()?.explain(workload, settings, progress)
-    }
-}
-
-/// A run of one drive that passes everything to an explainer.
-struct Explaining<'a> {
-    explainer: &'a mut Explainer,
-}
-
-impl Observer for Explaining<'_> {
-    fn wants_ios(&self) -> bool {
-        true
-    }
-
-    fn io(&mut self, record: &IoRecord) {
-        self.explainer.completed(record);
-    }
-
-    fn wants_operations(&self) -> bool {
-        true
-    }
-
-    fn entered(&mut self, sequence: u64, device: u32, _command: &Command) {
-        self.explainer.entered(sequence, device);
-    }
-
-    fn operation(&mut self, operation: &Operation<'_>) {
-        self.explainer.operation(operation);
     }
 }
 
@@ -180,7 +152,7 @@ impl Runs<'_> {
         let mut explainer = Explainer::new(drive.layer.as_ref(), explain);
         let mut source = self.workload.open(self.device_sectors)?;
         let run = Run::new(drive, options).shown(plan.label(), self.progress);
-        let ran = run.on(&mut source, &mut Explaining { explainer: &mut explainer })?;
+        let ran = run.on(&mut source, &mut explainer)?;
         self.is_stopped |= ran.is_stopped;
         if let Integrity::Violation { violation, .. } = &ran.outcome.integrity {
             return Err(Failure::failed(format!("{}: live data was lost: {violation}", plan.label())));
@@ -205,8 +177,8 @@ impl Runs<'_> {
         Ok(observer.found)
     }
 
-    /// Replays the workload for one request: with the blamed work in no time, and without the writes that made it
-    /// necessary.
+    /// Replays the workload for one request: with the blamed work in no time, and without the writes from the first to
+    /// the last that filled the stores.
     fn replay(&mut self, plan: &DrivePlan, request: &Explained) -> Result<Replay, Failure> {
         let number = request.number;
         let one = || BTreeSet::from([number]);

@@ -69,7 +69,7 @@ fn a_stall_is_traced_to_the_writes_that_filled_the_cache() {
         "cache region 0, since it was last cleaned: 512 KiB of requests 0 to 15, LBA 0 to 15,423 in 16 ranges",
         "behind request 16",
         "the same request on cassuto-307g+conventional",
-        "without the 16 writes that made it necessary",
+        "without the 16 writes from the first to the last that filled those stores",
     ] {
         assert!(text.contains(expected), "{expected}:\n{text}");
     }

@@ -135,7 +135,7 @@ fn verdict(drive: &ExplainedDrive, request: &ExplainedRequest) -> String {
     if let Some(replay) = &request.replay {
         let time = |latency: Option<u64>| latency.map_or("not completed".to_string(), human::duration_ns);
         text += &format!(
-            "\n  replayed with that work in no time: {}; without the {} writes that made it necessary: {}",
+            "\n  replayed with that work in no time: {}; without the {} writes from the first to the last that filled those stores: {}",
             time(replay.without_blamed_time_ns),
             human::count(replay.writes_left_out),
             time(replay.without_blamed_writes_ns)

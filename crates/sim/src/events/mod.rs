@@ -20,6 +20,7 @@
 
 mod proto;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use imbrex_disk::{Operation as HostOperation, SimTime};
@@ -79,8 +80,8 @@ pub struct EventRecorder<W: Write> {
     options: EventOptions,
     follower: Follower,
     open: Option<OpenWork>,
-    /// For each track of requests, the end of its last slice.
-    lanes: Vec<u64>,
+    /// For each track of requests, the end of its last slice and its number, in order of these ends.
+    lanes: BTreeSet<(u64, u64)>,
     /// Packets of the operation or request at hand, and those that are ready to be written.
     unit: Vec<u8>,
     /// Packets of the last operation. They come after those of the requests that it serves, since a viewer follows a flow
@@ -122,7 +123,7 @@ impl<W: Write> EventRecorder<W> {
             writer: Some(writer),
             follower: Follower::new(layer, layer.capacity().0),
             open: None,
-            lanes: Vec::new(),
+            lanes: BTreeSet::new(),
             unit: Vec::new(),
             held: Vec::new(),
             ready: Vec::new(),
@@ -245,10 +246,11 @@ impl<W: Write> EventRecorder<W> {
         if !self.is_within(record.due, record.end) {
             return;
         }
-        let lane = self.lanes.iter().position(|&end| end <= record.due.0).unwrap_or(self.lanes.len());
-        let track = Track::Requests as u64 + lane as u64;
-        let is_new = lane == self.lanes.len();
-        if is_new {
+        // The track that has been free for the shortest time, or a new one.
+        let free = self.lanes.range(..=(record.due.0, u64::MAX)).next_back().copied();
+        let lane = free.map_or(self.lanes.len() as u64, |(_, lane)| lane);
+        let track = Track::Requests as u64 + lane;
+        if free.is_none() {
             self.describe(track, "requests", Some(Track::Drive as u64));
         }
         let command = &record.command;
@@ -275,10 +277,10 @@ impl<W: Write> EventRecorder<W> {
             self.instant(Track::Cache as u64, record.end.0, name);
         }
         if self.keep_unit(record.end.0) {
-            match self.lanes.get_mut(lane) {
-                Some(end) => *end = record.end.0,
-                None => self.lanes.push(record.end.0),
+            if let Some(free) = free {
+                self.lanes.remove(&free);
             }
+            self.lanes.insert((record.end.0, lane));
         }
     }
 

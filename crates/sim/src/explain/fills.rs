@@ -199,9 +199,11 @@ impl Fills {
     /// Records that a piece of work relieves `store`, or no store. Returns the number of the fill that made it necessary;
     /// `None` if nothing was written to the store yet.
     pub(crate) fn relieve(&mut self, store: Option<Area>) -> Option<u64> {
-        // The map, which has no place of its own, fills with the writes to the cache.
-        let is_map = store.is_some_and(|store| store.kind == AreaKind::Map);
-        let store = if is_map { self.areas.first().copied() } else { store };
+        let store = match (store, &self.areas[..]) {
+            // The map has no place of its own. It fills with the writes to the only store, which is the cache.
+            (Some(Area { kind: AreaKind::Map, .. }), [only]) => Some(*only),
+            (store, _) => store,
+        };
         let filling = match store.map(|store| self.areas.binary_search(&store)) {
             Some(Ok(number)) => &mut self.stores[number],
             _ => self.all.as_mut()?,

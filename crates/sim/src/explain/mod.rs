@@ -1,10 +1,10 @@
-//! The causes of latencies: which request or which cleaning the drive was busy with while a request waited, and what had
-//! made that cleaning necessary.
+//! The causes of latencies: the requests and the cleaning that the drive was busy with while a request waited, and the
+//! writes that had made that cleaning necessary.
 //!
 //! ```text
-//!   Operation ─► Spans: who used the drive from when to when ──┐
+//!   Operation ─► Spans: the drive's work from when to when ────┐
 //!      │                                                       ├─► parts of the latency of a request
-//!      └──────► Fills: what filled the stores of the layer ────┘     ├─► the worst requests, in detail
+//!      └──────► Fills: the writes that filled each store ──────┘     ├─► the worst requests, in detail
 //!                                                                    └─► sums by cause, device and LBA range
 //! ```
 //!
@@ -41,8 +41,8 @@ pub use self::shares::{CauseShares, Involved, Ranges, Summary};
 use self::shares::{Place, Shares};
 use self::spans::{KINDS, SPANS_MAX, Span, Spans};
 use self::worst::{Candidate, Worst};
-use crate::observer::IoRecord;
-use crate::operation::{Operation, Purpose, Work, WriteBack};
+use crate::observer::{IoRecord, Observer};
+use crate::operation::{Operation, Purpose, Stretch, Work, WriteBack};
 use crate::timing::PlanPart;
 
 /// Largest number of requests whose devices are kept: those that entered last. Our own value.
@@ -146,7 +146,7 @@ struct Kept {
     count: u32,
 }
 
-/// Finds the causes of the latencies of one run. It receives each entry, operation and completion of the engine.
+/// An observer that finds the causes of the latencies of one run.
 #[derive(Debug)]
 pub struct Explainer {
     options: ExplainOptions,
@@ -190,8 +190,7 @@ impl Explainer {
         }
     }
 
-    /// Takes the entry of a request into the queue.
-    pub fn entered(&mut self, number: u64, device: u32) {
+    fn take_entry(&mut self, number: u64, device: u32) {
         let known = self.first_device + self.devices.len() as u64;
         // Devices are kept from the first request on whose device is not 0.
         if self.devices.is_empty() && device == 0 {
@@ -214,8 +213,7 @@ impl Explainer {
         index.and_then(|index| self.devices.get(index as usize)).copied().unwrap_or(0)
     }
 
-    /// Takes an operation of the drive.
-    pub fn operation(&mut self, operation: &Operation<'_>) {
+    fn take_operation(&mut self, operation: &Operation<'_>) {
         let number = self.first_operation + self.operations.len() as u64;
         let first = self.first_served + self.served.len() as u64;
         let requests: &mut dyn Iterator<Item = u64> = match operation.purpose {
@@ -238,18 +236,21 @@ impl Explainer {
         };
         self.follower.take(operation, writer_of, |work, _| own_work.push_back(OwnWork { operation: number, work }));
         let mut from = operation.begin.0;
-        for stretch in operation.stretches {
+        // An operation that takes no time has an empty span, so that it is dropped with the spans around it.
+        let none = Stretch { until: operation.begin, phase: 0, work: Work::Access };
+        let stretches = if operation.stretches.is_empty() { &[none] } else { operation.stretches };
+        for stretch in stretches {
             if self.spans.is_full() {
                 self.drop_half();
             }
+            let (until, phase) = (stretch.until.0, stretch.phase);
             let kind = kind_of(due.is_some(), stretch.work);
-            self.spans.push(Span { from, until: stretch.until.0, operation: number, phase: stretch.phase, kind });
-            from = stretch.until.0;
+            self.spans.push(Span { from, until, operation: number, phase, kind });
+            from = until;
         }
     }
 
-    /// Takes the completion of a request.
-    pub fn completed(&mut self, record: &IoRecord) {
+    fn completed(&mut self, record: &IoRecord) {
         let from = record.due;
         let times = from.0..record.start.0;
         let own = record.start.0..record.end.0;
@@ -400,6 +401,28 @@ impl Explainer {
         let mut spans = std::mem::replace(&mut self.spans, Spans::new(SPANS_MAX));
         spans.drop_all(|span, time| self.account(&mut shares, span, time));
         Explanation { requests: self.worst.into_explained(), summary: shares.summary() }
+    }
+}
+
+impl Observer for Explainer {
+    fn wants_ios(&self) -> bool {
+        true
+    }
+
+    fn io(&mut self, record: &IoRecord) {
+        self.completed(record);
+    }
+
+    fn wants_operations(&self) -> bool {
+        true
+    }
+
+    fn entered(&mut self, sequence: u64, device: u32, _command: &Command) {
+        self.take_entry(sequence, device);
+    }
+
+    fn operation(&mut self, operation: &Operation<'_>) {
+        self.take_operation(operation);
     }
 }
 

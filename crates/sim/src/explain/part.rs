@@ -267,7 +267,8 @@ impl Explainer {
             Key::Others(cause, None) => (cause, Of::Requests(requests(operations))),
             Key::Others(cause, Some(due)) => (cause, Of::WriteBack(due, requests(operations))),
             Key::OwnWork(cause, event) => {
-                let work = self.own_work.iter().map(|own| own.work).find(|work| work.event == event);
+                let index = self.own_work.partition_point(|own| own.work.event < event);
+                let work = self.own_work.get(index).map(|own| own.work).filter(|work| work.event == event);
                 let fill = work.and_then(|work| work.fill).and_then(|fill| self.follower.fills().get(fill)).cloned();
                 (cause, Of::OwnWork { event: Some(event), reason: work.and_then(|work| work.reason), fill })
             }

@@ -23,9 +23,9 @@ impl Observer for Both {
         true
     }
 
-    fn entered(&mut self, sequence: u64, device: u32, _command: &Command) {
-        self.all.entered(sequence, device);
-        self.few.entered(sequence, device);
+    fn entered(&mut self, sequence: u64, device: u32, command: &Command) {
+        self.all.entered(sequence, device, command);
+        self.few.entered(sequence, device, command);
     }
 
     fn operation(&mut self, operation: &Operation<'_>) {
@@ -34,8 +34,8 @@ impl Observer for Both {
     }
 
     fn io(&mut self, record: &IoRecord) {
-        self.all.completed(record);
-        self.few.completed(record);
+        self.all.io(record);
+        self.few.io(record);
     }
 }
 
@@ -82,4 +82,22 @@ fn what_is_forgotten_counts_as_earlier() {
     let (waiting, causing) = (total(&involved.waiting), total(&involved.causing) + involved.unattributed_ns);
     // A share is rounded down, by less than a nanosecond for each device and span.
     assert!(causing <= waiting && waiting - causing < 100_000, "{waiting} waited, {causing} caused");
+}
+
+/// A trim of this layer takes no time if the controller takes none, so it has no stretch of the drive's past.
+#[test]
+fn operations_that_take_no_time_are_forgotten_too() {
+    let mut drive = drive();
+    drive.host.overhead_ns = 0;
+    let options = ExplainOptions { chosen: Chosen::Worst(3), addressed: None, check: true, warmup_requests: 0 };
+    let mut explainer = Explainer::with_spans(drive.layer.as_ref(), options, 128);
+    let requests: Vec<_> = (0..1000)
+        .map(|number| Request { when: When::At(SimTime(number)), device: 0, command: Command::trim(number % 50, 1) })
+        .collect();
+    Engine::new(drive, Options::bare(Arrival::Open), Recorded::new(requests), &mut explainer)
+        .run()
+        .expect("a list cannot fail");
+    assert!(explainer.operations.len() <= 128, "{} operations are kept", explainer.operations.len());
+    assert!(explainer.served.len() <= 128, "{} requests are kept", explainer.served.len());
+    assert_eq!(explainer.finish().summary.shares[0].requests, 1000);
 }

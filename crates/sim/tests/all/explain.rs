@@ -45,8 +45,8 @@ impl Observer for Notebook {
         true
     }
 
-    fn entered(&mut self, sequence: u64, device: u32, _command: &Command) {
-        self.explainer.entered(sequence, device);
+    fn entered(&mut self, sequence: u64, device: u32, command: &Command) {
+        self.explainer.entered(sequence, device, command);
     }
 
     fn operation(&mut self, operation: &Operation<'_>) {
@@ -69,7 +69,7 @@ impl Observer for Notebook {
     }
 
     fn io(&mut self, record: &IoRecord) {
-        self.explainer.completed(record);
+        self.explainer.io(record);
         self.served.push((!record.from_cache).then(|| self.batches.len() - 1));
         self.records.push(*record);
     }
@@ -261,8 +261,7 @@ fn blamed(notebook: &Notebook, record: &IoRecord) -> (BTreeMap<PlanPart, SimDura
     (parts, time)
 }
 
-/// In each burst all requests arrive at once, so the drive is busy from the arrival to the answer of each. The requests
-/// of the last burst are looked at; the bursts before it leave the layer as it is.
+/// All requests arrive at once, so the drive is busy from the arrival to the answer of each.
 #[test]
 fn without_the_blamed_works_time_a_latency_falls_by_exactly_that_time() {
     let mut blamed_layers = BTreeSet::new();

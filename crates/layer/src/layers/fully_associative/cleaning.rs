@@ -91,10 +91,11 @@ impl FullyAssociative {
         self.note(Record::Completed { logical_band }, plan);
     }
 
-    /// Returns the reason of work on the logical band `logical` of `zone`, which relieves the zone.
+    /// Returns the reason of work on the logical band `logical` of `zone`. The work relieves the zone, unless it begins a
+    /// stream, which takes a band.
     pub(super) fn reason(&self, zone: usize, logical: u32, due: Due) -> Reason {
         let target = Area::new(AreaKind::Region, self.state.logical_number(zone, logical) as usize);
-        Reason { target, due, store: Some(Area::new(AreaKind::Zone, zone)) }
+        Reason { target, due, store: (due != Due::NewStream).then(|| Area::new(AreaKind::Zone, zone)) }
     }
 
     /// Returns the number of the free band that is to be taken next; it stays free until a record takes it. If a band

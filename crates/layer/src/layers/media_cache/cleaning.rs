@@ -63,7 +63,10 @@ impl MediaCache {
     /// Appends to `plan` the rest of the current cleaning, if there is one, and then the whole cleaning of `band`: its
     /// cached runs are merged into the band. `full` is the store without room, which is the cache or the map.
     pub(super) fn clean(&mut self, band: usize, full: AreaKind, plan: &mut Plan) {
-        self.finish_cleaning(plan);
+        if let Some((now, _)) = self.cleaning.now {
+            self.cleaning.because(now, Due::Full, full);
+            self.advance_to_end(plan);
+        }
         self.begin(band);
         self.cleaning.because(band, Due::Full, full);
         self.advance_to_end(plan);

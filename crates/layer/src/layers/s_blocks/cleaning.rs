@@ -56,7 +56,7 @@ impl SBlocks {
     /// moved just before it is rewritten.
     fn destage(&mut self, section: usize, plan: &mut Plan) {
         let store = Buffer::Cache.area(section);
-        self.complete_stream(section, Due::Full, store, plan);
+        self.complete_stream(section, Due::Full, Some(store), plan);
         self.make_slot(section, store, plan);
         let sblock = self.policy.choose(&self.state, section);
         let (ring, size) = (&self.state.sections[section].sblock_ring, self.state.shape.sblock_sectors);
@@ -70,8 +70,8 @@ impl SBlocks {
 
     /// Appends to `plan` the steps that fill the rest of the open slot of a section, with sectors from the old copy of
     /// its S-block and from the cache. The slot then holds the copy in use. Does nothing if no slot is open. `due` is
-    /// the event that made this necessary, and `store` the buffer that it relieves.
-    pub(super) fn complete_stream(&mut self, section: usize, due: Due, store: Area, plan: &mut Plan) {
+    /// the event that made this necessary, and `store` the buffer that it relieves, if any.
+    pub(super) fn complete_stream(&mut self, section: usize, due: Due, store: Option<Area>, plan: &mut Plan) {
         let Some(open) = self.state.sections[section].open else {
             return;
         };
@@ -79,7 +79,7 @@ impl SBlocks {
         let position = self.state.open_position(section).plus(open.filled);
         plan.open(GroupKind::Cleaning);
         let target = Area::new(AreaKind::SBlock, open.sblock as usize);
-        plan.because(Reason { target, due, store: Some(store) });
+        plan.because(Reason { target, due, store });
         self.read_merged(section, open.sblock, open.filled, plan);
         let lba = self.state.first_lba(open.sblock) + open.filled;
         self.write_ring(section, Buffer::SBlocks, position, lba, rest, plan);

@@ -92,9 +92,8 @@ impl SBlocks {
     fn write_direct(&mut self, sblock: u64, offset: u64, sectors: u64, plan: &mut Plan) {
         let section = self.state.section_of_sblock(sblock);
         if offset == 0 {
-            let store = Buffer::SBlocks.area(section);
-            self.complete_stream(section, Due::Streams, store, plan);
-            self.make_slot(section, store, plan);
+            self.complete_stream(section, Due::Streams, None, plan);
+            self.make_slot(section, Buffer::SBlocks.area(section), plan);
         }
         let ring = &self.state.sections[section].sblock_ring;
         let slot = if offset == 0 { ring.head() } else { self.state.open_position(section) };
