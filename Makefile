@@ -91,7 +91,7 @@ bench-fuse:      ## Measure the file systems behind a mount beside libfuse's pas
 	scripts/bench-fuse.sh caveat-2t
 
 reproduce: build ## Reproduce the papers' figures into docs/
-	target/release/imbrex reproduce
+	target/release/imbrex reproduce --out docs
 
 site:            ## Build the documentation site (out/site) with mdBook, and check its links
 	scripts/site.sh "$(OUT)/site"

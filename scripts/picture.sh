@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the pictures of the README, docs/figures/report-light.png and report-dark.png: charts of the report that the
+# Makes the pictures of the README, docs/figures/report-light.png and report-dark.png: the top of the report that the
 # README's command writes, as Chromium shows it with either preference of colours. Takes the program and the browser.
 set -euo pipefail
 program=$(realpath "${1:-$(dirname "$0")/../target/release/imbrex}")
@@ -10,18 +10,10 @@ trap 'rm -rf "$work"' EXIT
 
 "$program" simulate cloudphysics-w106 --limit 100000 --drive cassuto-307g+set-associative --drive cassuto-307g+s-blocks \
     --quiet --out "$work/results" >/dev/null
-# The report, moved up by the height of the parts before the charts.
-cp "$work/results/report.html" "$work/page.html"
-cat >>"$work/page.html" <<'PAGE'
-<script>
-  const charts = document.getElementById("charts");
-  document.body.style.marginTop = `${20 - charts.getBoundingClientRect().top}px`;
-</script>
-PAGE
 for scheme in light:1 dark:0; do
-    "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1100,884 \
+    "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1100,760 \
         --blink-settings=preferredColorScheme="${scheme#*:}" \
-        --screenshot="$work/${scheme%:*}.png" "file://$work/page.html" >/dev/null 2>&1
+        --screenshot="$work/${scheme%:*}.png" "file://$work/results/report.html" >/dev/null 2>&1
     cp "$work/${scheme%:*}.png" "docs/figures/report-${scheme%:*}.png"
 done
 ls -l docs/figures/report-*.png

@@ -213,8 +213,9 @@ def simulate(
             dictionary of NumPy arrays. Columns: `time_ns` (nanoseconds since any epoch), `op` (0 or "read", 1 or "write",
             2 or "flush", 3 or "trim"; 128 more for FUA), `lba` and `sectors` (of 512 bytes), and `device` if there are
             several. Do not change columns while the call lasts.
-        drives: `PROFILE[+LAYER][:key=value,…]`, the path of a profile in TOML, or a list of them; none for one drive
-            for each translation layer that is not host-managed.
+        drives: `PROFILE[+LAYER][:key=value,…]`, the path of a profile in TOML, or a list of them; `"all"` for one drive
+            for each translation layer that is not host-managed. None for `"all"`, or for six drives if the workload is
+            `"demo"`.
         progress: True or False; a function, called ten times a second with a list of (name, done, of or None); None shows
             bars on a terminal and in a notebook.
         **options: those of `imbrex simulate`, with `_` for `-`

@@ -24,6 +24,15 @@ pub(crate) fn drive() -> ArgValueCompleter {
     })
 }
 
+/// Completes a drive, or the word for one of every kind.
+pub(crate) fn drives() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let is_all = current.to_str().is_some_and(|text| drives::ALL.starts_with(text));
+        let all = is_all.then(|| candidate(drives::ALL.into(), "One of each layer that is not host-managed"));
+        all.into_iter().chain(drive().complete(current)).collect::<Vec<_>>()
+    })
+}
+
 /// Completes a workload: a built-in one, or a file.
 pub(crate) fn workload() -> ArgValueCompleter {
     names_or_paths(listing::generators)

@@ -9,6 +9,7 @@ use crate::error::ExitCode;
 use crate::output;
 use imbrex::Failure;
 use imbrex::listing::{self, Listing};
+use imbrex::table_form::Cells;
 
 /// Executes the command.
 pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
@@ -21,6 +22,9 @@ pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     ];
     let chosen = args.what.as_ref().map_or(&all[..], std::slice::from_ref);
     if let (Some(choice), Some(name)) = (args.what, &args.name) {
+        if args.table.table.is_some() {
+            return Err(Failure::usage("--table is for lists, not for one entry").or_try("--json"));
+        }
         return one(choice, name, args.json);
     }
     let listings: Vec<_> = chosen.iter().map(|choice| listing(*choice)).collect();
@@ -33,6 +37,15 @@ pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
         }
         document["schema"] = json!("imbrex.list/1");
         output::json(&document)?;
+        return Ok(ExitCode::Done);
+    }
+    if let Some(form) = args.table.table {
+        let [listing] = &listings[..] else {
+            return Err(
+                Failure::usage("--table prints one list").or_try(format!("imbrex list layers --table {}", form.name()))
+            );
+        };
+        output::part(&Cells::of_texts(listing.columns, listing.rows.iter().cloned()).in_form(form));
         return Ok(ExitCode::Done);
     }
     for (index, listing) in listings.iter().enumerate() {

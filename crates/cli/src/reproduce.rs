@@ -35,22 +35,34 @@ pub(crate) fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure
             .or_try(takers.collect::<Vec<_>>().join(", ")));
     }
     let traces = args.traces.as_deref().map(Traces::find).transpose()?;
+    if !quiet {
+        progress.say(&format!("the pages and figures are written to {}", folder.display()));
+    }
     let mut reports = Vec::new();
+    let mut ended = Ok(());
     for experiment in chosen {
         if !quiet {
             progress.say(&format!("{}: {}", experiment.name, experiment.title));
         }
-        let report = experiment.report_over_seeds(args.seeds, traces.as_ref(), folder, &progress)?;
-        if !args.json {
-            output::line(&as_text(experiment, &report));
-        }
+        let report = experiment.report_over_seeds(args.seeds, traces.as_ref(), folder, &progress);
         // Written after each experiment, so that an interrupted run keeps the results so far.
-        write(folder, experiment, &report)?;
-        reports.push((experiment, report));
+        ended = report.and_then(|report| {
+            if !args.json {
+                output::line(&as_text(experiment, &report));
+            }
+            write(folder, experiment, &report)?;
+            reports.push((experiment, report));
+            Ok(())
+        });
+        if ended.is_err() {
+            break;
+        }
     }
-    if args.json {
+    // The JSON of a run that ended early has the experiments that were completed.
+    if args.json && (ended.is_ok() || !reports.is_empty()) {
         output::line(&as_json(&reports)?);
     }
+    ended?;
     let failed =
         reports.iter().flat_map(|(_, report)| &report.claims).filter(|claim| claim.verdict == Verdict::No).count();
     if failed > 0 {

@@ -1,6 +1,6 @@
 //! `imbrex simulate`: runs one workload on several drives and prints the results side by side.
 
-use imbrex::{Failure, Progress, SimulateOptions, Simulated, Simulation, SimulationOptions, Workload, human};
+use imbrex::{Failure, Progress, SimulateOptions, Simulated, Simulation, SimulationOptions, Workload, human, table};
 
 use crate::args::SimulateArgs;
 use crate::error::ExitCode;
@@ -16,7 +16,7 @@ pub(crate) fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure>
     for text in &args.drives {
         simulation = simulation.drive(text)?;
     }
-    let prepared = simulation.prepared()?;
+    let prepared = simulation.or_those_of(&args.workload.workload)?.prepared()?;
     let workload = Workload::find(&args.workload.workload, &asked.workload, &progress)?;
     let simulated = prepared.run(&workload, &progress)?;
     if let Some(folder) = simulated.folder.as_ref().filter(|_| !quiet) {
@@ -51,6 +51,10 @@ fn print(args: &SimulateArgs, simulated: &Simulated) -> Result<(), Failure> {
         let mut document = serde_json::to_value(&simulated.summary).map_err(Failure::failed)?;
         document["explain"] = serde_json::to_value(explained).map_err(Failure::failed)?;
         return output::json(&document);
+    }
+    if let Some(form) = args.table.table {
+        output::part(&table::cells(&simulated.summary.drives).in_form(form));
+        return Ok(());
     }
     let workload = &simulated.summary.workload;
     output::line(&format!(
@@ -106,7 +110,7 @@ mod tests {
 
     /// Options of the command that are no options of the simulation: the drives, the form of the output, and those of
     /// every command.
-    const OUTPUT: [&str; 5] = ["drive", "json", "help", "quiet", "version"];
+    const OUTPUT: [&str; 6] = ["drive", "json", "table", "help", "quiet", "version"];
 
     #[test]
     fn the_library_knows_every_option_by_the_same_name() {

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use imbrex::sweep::row::Row;
 use imbrex::sweep::{Dataset, Grid, Spec, Task, page};
+use imbrex::table_form::Cells;
 use imbrex::{Failure, Progress, human};
 use serde_json::json;
 
@@ -14,12 +16,15 @@ use crate::{interrupt, json, message, output};
 /// Largest number of points with lost data that messages name one by one.
 const NAMED_MAX: usize = 20;
 
+/// Largest number of points that are printed as a table, if no form is asked for.
+const PRINTED_MAX: usize = 60;
+
 /// Executes the command.
 pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let place = args.spec.display().to_string();
     let text = std::fs::read_to_string(&args.spec)
         .map_err(|error| Failure::failed(format!("cannot read the sweep {place}: {error}")))?;
-    let mut spec = Spec::parse(&place, &text)?;
+    let mut spec = Spec::parse(&place, &text)?.in_folder(args.spec.parent().unwrap_or(Path::new("")))?;
     if let Some(seeds) = args.seeds {
         spec.options.retain(|(name, _)| name != "seeds");
         spec.options.push(("seeds".into(), vec![seeds.to_string()]));
@@ -42,7 +47,10 @@ pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
         });
         progress.drain_messages().into_iter().for_each(message::keep);
         output::json(&document)?;
+    } else if let Some(form) = args.table.table {
+        output::part(&page::cells(&rows, &grid.swept).in_form(form));
     } else {
+        print(&page::cells(&rows, &grid.swept));
         let lost = match swept.damaged {
             0 => String::new(),
             damaged => format!(", {} with lost live data", human::count(damaged)),
@@ -68,6 +76,27 @@ pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::Damage);
     }
     Ok(if swept.is_stopped || swept.failed > 0 { ExitCode::Failed } else { ExitCode::Done })
+}
+
+/// Prints the first points as a table.
+fn print(cells: &Cells) {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(cells.columns.iter().map(|column| &column.heading));
+    for row in cells.rows.iter().take(PRINTED_MAX) {
+        table.add_row(row.iter().map(|cell| &cell.shown));
+    }
+    for (column, of) in table.column_iter_mut().zip(&cells.columns) {
+        if of.is_numeric {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.lines().for_each(|line| output::line(line.trim_end()));
+    let others = cells.rows.len().saturating_sub(PRINTED_MAX);
+    if others > 0 {
+        output::line(&format!(" and {} more: --table csv prints all", human::count(others as u64)));
+    }
+    output::line("");
 }
 
 /// Prints messages that name the points `damaged`, at which live data was lost.

@@ -107,7 +107,25 @@ impl ProfileFiles {
     }
 }
 
-/// Returns the texts of the drives that `imbrex simulate` runs without `--drive`: one for each layer that is not
+/// The word that stands for one drive of every kind ([`one_of_every_kind`]).
+pub const ALL: &str = "all";
+
+/// Name of the built-in workload whose drives are [`DEMO`], if no other is asked for.
+pub(crate) const DEMO_WORKLOAD: &str = "demo";
+
+/// The drives of the demonstration: a conventional one, one as it is sold, and two layers for each kind of overlap that
+/// the papers describe.
+pub(crate) const DEMO: [&str; 6] = [
+    "cmr-7200",
+    "seagate-st8000as0022",
+    "cassuto-307g+set-associative",
+    "cassuto-307g+s-blocks",
+    "imr-1t+imr-rmw",
+    "imr-1t+track-map",
+];
+
+/// Returns the texts of the drives for which the word [`ALL`] stands, and which `imbrex simulate` runs without `--drive` on
+/// all workloads but the demonstration: one for each layer that is not
 /// host-managed. Its profile is the first built-in one whose default layer it is. If there is none, it is the first
 /// built-in profile whose recording the layer supports, other than conventional recording. A layer without such a
 /// profile is left out.

@@ -38,6 +38,7 @@ pub mod simulate_options;
 pub mod simulation;
 pub mod sweep;
 pub mod table;
+pub mod table_form;
 pub mod workload;
 
 pub use drives::{DrivePlan, FitChoice};

@@ -1,7 +1,9 @@
 //! Made-up results for the tests of files and reports. They depend only on the number of drives, and are plainly not
 //! measured.
 
+use imbrex_layer::GroupKind;
 use imbrex_sim::metrics::latency::LatencyHistogram;
+use imbrex_sim::metrics::run::HeadSample;
 use imbrex_sim::metrics::windows::Window;
 use imbrex_sim::results::{
     CleaningSummary, CounterSummary, DriveResult, Integrity, LatencyByOperation, LatencyRatio, LatencyRatios,
@@ -74,6 +76,8 @@ fn drive(number: usize) -> (DriveResult, DriveSeries) {
     let series = DriveSeries {
         windows: windows(number, &mut noise),
         window_ns: 1_000_000_000,
+        own_work: own_work(number),
+        own_work_window_ns: 1_000_000_000,
         head: (0..4000).map(|i| head(number, i, &mut noise)).collect(),
         issues: issues(number),
         reads,
@@ -94,9 +98,16 @@ fn windows(number: usize, noise: &mut Noise) -> Vec<Window> {
     (0..count).map(window).collect()
 }
 
-fn head(number: usize, index: u64, noise: &mut Noise) -> (u64, u32) {
+/// Returns the time of cleaning in each second, in ns. The first five drives do not clean.
+fn own_work(number: usize) -> Vec<u64> {
+    (0..3_000u64).map(|second| if number > 4 && second % 400 > 370 { 950_000_000 } else { 0 }).collect()
+}
+
+fn head(number: usize, index: u64, noise: &mut Noise) -> HeadSample {
     let place = if noise.next() < 0.3 { noise.next() } else { 0.2 + 0.1 * (index as f64 / 300.0).sin() };
-    (index * (750_000_000 + number as u64 * 10_000_000), (place * 250_000.0) as u32)
+    let kind = if number > 4 && index % 400 > 370 { GroupKind::Cleaning } else { GroupKind::Host };
+    let at_ns = index * (750_000_000 + number as u64 * 10_000_000);
+    HeadSample { at_ns, radial_track: (place * 250_000.0) as u32, kind }
 }
 
 /// Returns (request number, issue time in ns) of every 64th request. Each drive falls behind at its own pace.

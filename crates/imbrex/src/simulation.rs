@@ -106,7 +106,8 @@ impl Simulation {
         Simulation::default()
     }
 
-    /// Adds the drive that `text` names: `PROFILE[+LAYER][:key=value,…]`, where PROFILE may be a TOML file. If a
+    /// Adds the drive that `text` names: `PROFILE[+LAYER][:key=value,…]`, where PROFILE may be a TOML file. The word `all`
+    /// adds one drive for each translation layer that is not host-managed. If a
     /// parameter has several values, such as `1%|2%` or the range `1%..10%/1%`, adds one drive for each combination of
     /// values.
     ///
@@ -118,6 +119,19 @@ impl Simulation {
             self.drives.push(DrivePlan::parse_with(&text, &self.profile_files)?);
         }
         Ok(self)
+    }
+
+    /// Adds the drives of the demonstration if `workload` is its name and no drive was added: few drives, each of which
+    /// shows something. Otherwise changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// If a drive cannot be built.
+    pub fn or_those_of(self, workload: &str) -> Result<Simulation, Failure> {
+        if workload != drives::DEMO_WORKLOAD || !self.drives.is_empty() {
+            return Ok(self);
+        }
+        drives::DEMO.iter().try_fold(self, |simulation, text| simulation.drive(text))
     }
 
     /// Sets the contents of TOML files of drive profiles, which are used in place of the files on disk. Affects only

@@ -8,6 +8,7 @@ use imbrex_sim::results::Integrity;
 use imbrex_sim::{DriveResult, Estimate};
 
 use crate::human;
+use crate::table_form::{Cell, Cells, Column};
 
 /// Column headings.
 pub(crate) const COLUMNS: [&str; 12] = [
@@ -25,7 +26,25 @@ pub(crate) const COLUMNS: [&str; 12] = [
     "capacity",
 ];
 
-/// Returns the results of `drives` as a text table with one line per drive and a header. If the longest line has more
+/// Returns the numbers of the drives in the order of tables: each baseline with the drives that are compared with it, by
+/// their mean latency. Drives that completed nothing are last among them, drives without a baseline last of all.
+pub fn order(drives: &[DriveResult]) -> Vec<usize> {
+    let group_of = |drive: &DriveResult| {
+        let label = drive.compared_with.as_ref()?;
+        drives.iter().position(|other| other.compared_with.as_ref() == Some(label))
+    };
+    let key = |index: &usize| {
+        let drive = &drives[*index];
+        let is_compared = drive.compared_with.as_ref() != Some(&drive.drive);
+        let mean = if drive.completed == 0 { u64::MAX } else { drive.latency_ns.all.mean };
+        (group_of(drive).unwrap_or(usize::MAX), is_compared, mean, *index)
+    };
+    let mut numbers: Vec<usize> = (0..drives.len()).collect();
+    numbers.sort_by_key(key);
+    numbers
+}
+
+/// Returns the results of `drives` as a text table with one line per drive and a header. Lines are in [`order`]. If the longest line has more
 /// than `columns` characters, returns one block of lines per drive instead, with the names of the columns in it. `None`
 /// sets no limit.
 pub fn render(drives: &[DriveResult], columns: Option<usize>) -> String {
@@ -40,7 +59,7 @@ pub fn render(drives: &[DriveResult], columns: Option<usize>) -> String {
 /// Returns one block per drive: the drive's name, and below it as many cells per line as fit in `columns`.
 fn blocks(drives: &[DriveResult], columns: usize) -> String {
     let mut text = String::new();
-    for drive in drives {
+    for drive in order(drives).into_iter().map(|index| &drives[index]) {
         let row = row(drive);
         let _ = writeln!(text, "{}", row[0]);
         let mut line = String::new();
@@ -56,12 +75,79 @@ fn blocks(drives: &[DriveResult], columns: usize) -> String {
     text.trim_end().to_string()
 }
 
+/// Returns the table for other programs, in [`order`]. In CSV, times are in nanoseconds, sizes in bytes, and the ratio of a
+/// time to the baseline's has a column of its own; with several seeds, numbers are means over the seeds.
+pub fn cells(drives: &[DriveResult]) -> Cells {
+    let timed = |name: &str, heading: &str| {
+        [
+            Column::numeric(&format!("{name}_ns"), heading),
+            Column::numeric(&format!("{name}_ratio"), &format!("{heading} (×)")),
+        ]
+    };
+    let mut columns = vec![Column::text("drive", "drive"), Column::text("baseline", "baseline")];
+    columns.push(Column::numeric("completed", "done"));
+    for (name, heading) in TIMED {
+        columns.extend(timed(name, heading));
+    }
+    columns.extend(timed("duration", "time"));
+    columns.push(Column::numeric("longest_stall_ns", "longest stall"));
+    columns.push(Column::numeric("write_amplification", "write ampl."));
+    columns.push(Column::numeric("write_overloading", "overload"));
+    columns.push(Column::numeric("map_bytes", "map"));
+    columns.push(Column::numeric("capacity_gain", "capacity"));
+    let rows = order(drives).into_iter().map(|index| cells_of(&drives[index])).collect();
+    Cells { columns, rows }
+}
+
+/// Latencies of the table: the beginning of their names in CSV, and their headings.
+const TIMED: [(&str, &str); 4] =
+    [("read_mean", "read mean"), ("read_p99", "read p99"), ("write_mean", "write mean"), ("write_p99", "write p99")];
+
+fn cells_of(drive: &DriveResult) -> Vec<Cell> {
+    let over = |path: &str, value: f64| drive.over_seeds.get(path).map_or(value, |over| over.mean);
+    let is_compared = drive.compared_with.as_ref().is_some_and(|with| *with != drive.drive);
+    let ratios = drive.latency_ratio.filter(|_| is_compared).unwrap_or_default();
+    let (latency, host) = (&drive.latency_ns, &drive.host);
+    let time = |ns: f64| Cell::number(ns, human::duration_ns(ns.round() as u64));
+    let ratio = |path: &str, ratio: Option<f64>| {
+        let ratio = ratio.map(|ratio| over(path, ratio));
+        ratio.map_or_else(Cell::none, |ratio| Cell::number(ratio, human::ratio(ratio)))
+    };
+    let number = |path: &str, value: f64, shown: fn(f64) -> String| {
+        let value = over(path, value);
+        Cell::number(value, shown(value))
+    };
+    let mut row = vec![Cell::text(&drive.drive), Cell::text(drive.compared_with.as_deref().unwrap_or("–"))];
+    row.push(number("completed", drive.completed as f64, |count| human::count(count.round() as u64)));
+    for (count, path, ns, to_baseline) in [
+        (host.reads, "read.mean", latency.read.mean, ratios.read.map(|read| read.mean)),
+        (host.reads, "read.p99", latency.read.p99, ratios.read.map(|read| read.p99)),
+        (host.writes, "write.mean", latency.write.mean, ratios.write.map(|write| write.mean)),
+        (host.writes, "write.p99", latency.write.p99, ratios.write.map(|write| write.p99)),
+    ] {
+        if count == 0 {
+            row.extend([Cell::none(), Cell::none()]);
+            continue;
+        }
+        row.push(time(over(&format!("latency_ns.{path}"), ns as f64)));
+        row.push(ratio(&format!("latency_ratio.{path}"), to_baseline));
+    }
+    row.push(time(over("duration_ns", drive.duration_ns as f64)));
+    row.push(ratio("duration_ratio", drive.duration_ratio.filter(|_| is_compared)));
+    row.push(time(over("longest_stall_ns", drive.longest_stall_ns as f64)));
+    row.push(number("write_amplification", drive.write_amplification, human::ratio));
+    row.push(number("write_overloading", drive.write_overloading, human::ratio));
+    row.push(number("map_bytes", drive.map_bytes as f64, |bytes| human::bytes(bytes.round() as u64)));
+    row.push(number("capacity_gain", drive.capacity_gain, human::gain));
+    row
+}
+
 fn lines(drives: &[DriveResult]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(COLUMNS);
-    for drive in drives {
-        table.add_row(row(drive));
+    for index in order(drives) {
+        table.add_row(row(&drives[index]));
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);

@@ -160,6 +160,14 @@ impl Named {
         Ok(Named::Word(workload.extract()?))
     }
 
+    /// Returns the word, or the name of a workload in memory.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Named::Word(word) => word,
+            Named::Columns(_) => NAME,
+        }
+    }
+
     /// Finds the workload of this word, or of these columns.
     pub(crate) fn find(&self, options: &WorkloadOptions, progress: &Progress) -> Result<Workload, Failure> {
         match self {

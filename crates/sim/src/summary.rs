@@ -5,6 +5,7 @@ use imbrex_disk::Direction;
 use crate::engine::{Options, Outcome};
 use crate::metrics::counters::{MediumCounters, amplification, write_overloading};
 use crate::metrics::latency::LatencyHistogram;
+use crate::metrics::run::HeadSample;
 use crate::metrics::windows::Window;
 use crate::results::{CleaningSummary, DriveResult, LatencyByOperation, ServiceTime, WindowSummary};
 
@@ -26,9 +27,13 @@ pub struct DriveSeries {
     pub windows: Vec<Window>,
     /// Width of a point of `windows`, in nanoseconds of simulated time.
     pub window_ns: u64,
-    /// Samples of the path of the head since measuring began, at most 4096: (simulated time in ns since the start of
-    /// the run, track counted from 0 at the outer diameter).
-    pub head: Vec<(u64, u32)>,
+    /// Time of the layer's own work (cleaning, migration and recovery) over simulated time since measuring began, in
+    /// nanoseconds: at most 4096 points without gaps, each `own_work_window_ns` nanoseconds wide.
+    pub own_work: Vec<u64>,
+    /// Width of a point of `own_work`, in nanoseconds of simulated time.
+    pub own_work_window_ns: u64,
+    /// Samples of the path of the head since measuring began, at most 4096.
+    pub head: Vec<HeadSample>,
     /// Samples of entries into the queue, at most 4096: (number, simulated time in ns since the start of the run). The
     /// number counts, from 0, the requests that entered since measuring began, without rejected ones.
     pub issues: Vec<(u64, u64)>,
@@ -124,13 +129,16 @@ fn by_cause(counters: &MediumCounters, direction: Direction) -> std::collections
 fn series(outcome: &Outcome) -> DriveSeries {
     let metrics = &outcome.metrics;
     let (windows, window_ns) = metrics.windows.series();
+    let (own_work, own_work_window_ns) = metrics.own_work.series();
     DriveSeries {
         reads: metrics.reads.clone(),
         writes: metrics.writes.clone(),
         all: metrics.all(),
         windows: windows.to_vec(),
         window_ns,
-        head: metrics.head.iter().map(|(_, sample)| (sample.at_ns, sample.radial_track)).collect(),
+        own_work: own_work.to_vec(),
+        own_work_window_ns,
+        head: metrics.head.iter().map(|(_, sample)| sample).collect(),
         issues: metrics.issues.iter().collect(),
     }
 }

@@ -11,6 +11,7 @@
 
 pub mod browser;
 pub mod contents;
+pub mod drawings;
 pub mod history;
 pub mod loop_device;
 pub mod nbd_client;

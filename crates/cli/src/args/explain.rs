@@ -12,7 +12,7 @@ pub(crate) struct ExplainArgs {
     pub workload: WorkloadArgs,
 
     /// A drive: PROFILE[+LAYER][:key=value,…] or a TOML file. May be given several times.
-    #[arg(long = "drive", short = 'd', value_name = "DRIVE", required = true, add = crate::complete::drive())]
+    #[arg(long = "drive", short = 'd', value_name = "DRIVE", required = true, add = crate::complete::drives())]
     pub drives: Vec<String>,
 
     /// Explain this many requests with the longest latencies.

@@ -2,6 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
+use super::TableArgs;
+
 /// `imbrex list`.
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
@@ -14,6 +16,9 @@ pub(crate) struct ListArgs {
     /// Print the list as JSON.
     #[arg(long)]
     pub json: bool,
+    /// Form of the table.
+    #[command(flatten)]
+    pub table: TableArgs,
 }
 
 /// Kinds of entries of `imbrex list`.

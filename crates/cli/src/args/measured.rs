@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+
+use super::TableArgs;
 use imbrex_calibrate::readers::ReadOptions;
 
 /// The measurements, and options for reading them.
@@ -55,6 +57,10 @@ pub(crate) struct ValidateArgs {
     #[arg(long)]
     pub json: bool,
 
+    /// Form of the table.
+    #[command(flatten)]
+    pub table: TableArgs,
+
     /// Write the judgement as a page for a browser.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
@@ -78,6 +84,10 @@ pub(crate) struct FitArgs {
     /// Print the result as JSON.
     #[arg(long)]
     pub json: bool,
+
+    /// Form of the table.
+    #[command(flatten)]
+    pub table: TableArgs,
 
     /// Write the result as a page for a browser.
     #[arg(long, value_name = "FILE")]

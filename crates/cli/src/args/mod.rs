@@ -13,6 +13,7 @@ mod run;
 mod serve;
 mod simulate;
 pub(crate) mod size;
+mod table;
 mod trace;
 mod workload;
 
@@ -31,6 +32,7 @@ pub(crate) use self::probe::ProbeArgs;
 pub(crate) use self::run::RunArgs;
 pub(crate) use self::serve::{LimitArgs, ServeArgs};
 pub(crate) use self::simulate::{SimulateArgs, SweepArgs};
+pub(crate) use self::table::TableArgs;
 pub(crate) use self::trace::TraceCommand;
 pub(crate) use self::workload::WorkloadArgs;
 pub(crate) use crate::fs::args::FsCommand;
@@ -105,8 +107,8 @@ pub(crate) struct ReproduceArgs {
     /// A paper (`cassuto`) or one of its experiments (`cassuto/fig12`) [default: all].
     #[arg(value_name = "EXPERIMENT", add = complete::experiment())]
     pub experiment: Option<String>,
-    /// The folder that receives reproduction.md and the figures.
-    #[arg(long, value_name = "FOLDER", default_value = "docs")]
+    /// The folder that receives reproduction.md and the figures. It is made if it does not exist.
+    #[arg(long, value_name = "FOLDER", default_value = "reproduction")]
     pub out: PathBuf,
     /// Run each experiment with this many seeds: means, 95 % intervals, and claims that depend on the seed. Each run is
     /// kept in the folder, so that a later call continues. An experiment without random choices runs once.

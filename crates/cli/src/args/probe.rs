@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::TableArgs;
+
 /// `imbrex probe`.
 #[derive(Args, Debug)]
 pub(crate) struct ProbeArgs {
@@ -46,6 +48,10 @@ pub(crate) struct ProbeArgs {
     /// Print the verdict as JSON, with the measurements behind it.
     #[arg(long)]
     pub json: bool,
+
+    /// Form of the table.
+    #[command(flatten)]
+    pub table: TableArgs,
 
     /// Write the verdict with its evidence as a page for a browser; an existing file of that name is replaced only when
     /// the page is whole.

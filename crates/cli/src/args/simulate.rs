@@ -6,7 +6,7 @@ use clap::Args;
 use imbrex::simulate_options::window;
 use imbrex_disk::SimDuration;
 
-use super::{EventArgs, RunArgs, WorkloadArgs};
+use super::{EventArgs, RunArgs, TableArgs, WorkloadArgs};
 
 /// `imbrex simulate`.
 #[derive(Args, Debug)]
@@ -15,9 +15,9 @@ pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub workload: WorkloadArgs,
 
-    /// A drive: PROFILE[+LAYER][:key=value,…] or a TOML file. May be given several times; without it, one drive for
-    /// each translation layer that is not host-managed.
-    #[arg(long = "drive", short = 'd', value_name = "DRIVE", add = crate::complete::drive())]
+    /// A drive: PROFILE[+LAYER][:key=value,…] or a TOML file; `all` for one of each translation layer that is not
+    /// host-managed. May be given several times. Without it, `all`, or for `demo` six drives that show its story.
+    #[arg(long = "drive", short = 'd', value_name = "DRIVE", add = crate::complete::drives())]
     pub drives: Vec<String>,
 
     /// The baseline, and the way in which requests reach the drives.
@@ -35,6 +35,10 @@ pub(crate) struct SimulateArgs {
     /// Print summary.json instead of the table.
     #[arg(long)]
     pub json: bool,
+
+    /// Form of the table.
+    #[command(flatten)]
+    pub table: TableArgs,
 
     /// Write summary.json, latency.parquet, timeline.parquet and report.html into this folder. A missing folder is
     /// created; results of an earlier run are replaced.
@@ -89,4 +93,8 @@ pub(crate) struct SweepArgs {
     /// Print the result as JSON.
     #[arg(long)]
     pub json: bool,
+
+    /// Form of the table.
+    #[command(flatten)]
+    pub table: TableArgs,
 }

@@ -17,6 +17,10 @@ use imbrex::Failure;
 use imbrex::Progress;
 use imbrex::human::ms;
 use imbrex::measured::{fit_document, fit_to};
+use imbrex::table_form::Cells;
+
+/// Columns of the table.
+const COLUMNS: [&str; 4] = ["Value", "Before", "After", "95 % interval"];
 
 /// Executes the command.
 pub(crate) fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
@@ -31,6 +35,9 @@ pub(crate) fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if args.json {
         let document = fit_document(&args.measured.measured, &args.from, &found);
         output::json(&document)?;
+    } else if let Some(form) = args.table.table {
+        let rows = judged(&found).into_iter().chain(found.fitted.iter().map(row));
+        output::part(&Cells::of_texts(&COLUMNS, rows).in_form(form));
     } else {
         print(&found)?;
     }
@@ -43,13 +50,17 @@ pub(crate) fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
         let drive = Drive::assemble(&profile.name.clone(), profile.clone(), &profile.default_layer, &[])?;
         let simulated = replay(&second, drive)?;
         let rows: Vec<Vec<String>> = judged(&found).into_iter().chain(found.fitted.iter().map(row)).collect();
-        let columns = ["Value", "Before", "After", "95 % interval"];
         let name = args.measured.measured.display();
         let title = format!("{} fitted to {name}", args.from);
-        write_whole(
-            path,
-            &facts_page("imbrex fit", &title, &columns, &rows, Some(distributions(&second, &simulated))),
-        )?;
+        let (before, after) = &found.second;
+        let sentence = format!(
+            "On the half of the requests that was not used for fitting, service times differ by {} ms (RMS), before the fit by {} \
+             ms.",
+            ms(after.rms_ns),
+            ms(before.rms_ns)
+        );
+        let chart = distributions(&second, &simulated);
+        write_whole(path, &facts_page("imbrex fit", &title, &sentence, &COLUMNS, &rows, Some(chart)))?;
     }
     Ok(ExitCode::Done)
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use imbrex_fs::load::age::DeleteOrder;
 
-use crate::args::EventArgs;
 use crate::args::size::size;
+use crate::args::{EventArgs, TableArgs};
 
 /// `imbrex fs`.
 #[derive(Subcommand, Debug)]
@@ -248,6 +248,10 @@ pub(crate) struct BenchArgs {
     /// Print the result as JSON.
     #[arg(long)]
     pub json: bool,
+
+    /// Form of the table.
+    #[command(flatten)]
+    pub table: TableArgs,
 
     /// Write summary.json and a page, report.html, into this folder.
     #[arg(long, value_name = "FOLDER")]

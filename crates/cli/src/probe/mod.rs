@@ -104,6 +104,8 @@ fn step(told: &ProbeState<'_>, budget_ns: u64) -> String {
 fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
     if args.json {
         output::line(&crate::json::text(&output::with_warnings(verdict)?).map_err(Failure::failed)?);
+    } else if let Some(form) = args.table.table {
+        output::part(&table::cells(verdict).in_form(form));
     } else {
         table::print(verdict)?;
     }

@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 use imbrex_probe::{Head, Property, Series as Measured, Verdict};
 
 use super::table::{confidence, headline, name, parts, shown};
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit, escape, label};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit, escape, label};
+use imbrex::report::figure::chart_html;
 use imbrex::report::{charts_json, document, shell};
 
 /// Maximum number of points of a chart; its pixels show no more.
@@ -49,10 +50,10 @@ fn masthead(verdict: &Verdict) -> String {
     ];
     facts.extend(verdict.facts.iter().map(|fact| format!("{}: <b>{}</b>", escape(fact.name), escape(&fact.value))));
     let mut html = format!(
-        "<header><p class=\"kind\">imbrex probe</p><h1>{}</h1><p class=\"facts\">{}</p><p class=\"verdict\">{}</p>",
+        "<header><p class=\"kind\">imbrex probe</p><h1>{}</h1><p class=\"verdict\">{}</p><p class=\"facts\">{}</p>",
         escape(&verdict.target),
-        facts.join(" · "),
-        escape(&headline(verdict))
+        escape(&headline(verdict)),
+        facts.join(" · ")
     );
     for condition in &verdict.conditions {
         let _ = write!(html, "<p class=\"facts\">No answer has high confidence: {}</p>", escape(condition));
@@ -69,8 +70,8 @@ fn masthead(verdict: &Verdict) -> String {
 
 fn properties(verdict: &Verdict) -> String {
     let mut html = String::from(
-        "<section aria-labelledby=\"verdict\"><h2 id=\"verdict\">Verdict</h2><div class=\"scroll\" tabindex=\"0\" \
-         role=\"region\" aria-labelledby=\"verdict\"><table class=\"properties\"><thead><tr>",
+        "<section aria-labelledby=\"verdict\"><details class=\"more\"><summary><h2 id=\"verdict\">All properties</h2></summary>\
+         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"verdict\"><table class=\"properties\"><thead><tr>",
     );
     for title in ["Property", "Value", "Confidence", "Because", "Evidence"] {
         let _ = write!(html, "<th scope=\"col\">{title}</th>");
@@ -82,7 +83,7 @@ fn properties(verdict: &Verdict) -> String {
             html += &group(verdict, title, &properties);
         }
     }
-    html + "</table></div></section>"
+    html + "</table></div></details></section>"
 }
 
 fn group(verdict: &Verdict, title: &str, properties: &[&Property]) -> String {
@@ -131,7 +132,9 @@ fn left_out(verdict: &Verdict) -> String {
 
 /// Returns the section with the series, in the order of their measurement, each with the properties based on it.
 fn evidence(verdict: &Verdict, charts: &mut Vec<Chart>) -> String {
-    let mut html = String::from("<section aria-labelledby=\"evidence\"><h2 id=\"evidence\">Evidence</h2>");
+    let mut html = String::from(
+        "<section aria-labelledby=\"evidence\"><details class=\"more\" open><summary><h2 id=\"evidence\">Evidence</h2></summary>",
+    );
     let _ = write!(html, "<div class=\"figures dense\">");
     for (index, measured) in verdict.series.iter().enumerate().filter(|(_, series)| !series.points.is_empty()) {
         let chart = chart(index, measured);
@@ -147,12 +150,12 @@ fn evidence(verdict: &Verdict, charts: &mut Vec<Chart>) -> String {
         for (what, chart) in std::iter::once(("measured", chart)).chain(head.map(|chart| ("the head meanwhile", chart)))
         {
             let named = if wide.is_empty() { String::new() } else { format!("<p class=\"name\">{what}</p>") };
-            let _ = write!(html, "<div class=\"cell\">{named}{}</div>", chart.svg(Style::Embedded));
+            let _ = write!(html, "<div class=\"cell\">{named}{}</div>", chart_html(&chart));
             charts.push(chart);
         }
         let _ = write!(html, "</div><figcaption>{}</figcaption></figure>", caption(verdict, measured));
     }
-    html + "</div></section>"
+    html + "</div></details></section>"
 }
 
 /// Returns the caption of a series: the properties based on it, and a note if its points are thinned.
@@ -170,7 +173,37 @@ fn caption(verdict: &Verdict, measured: &Measured) -> String {
     };
     let rests =
         if rests.is_empty() { "No property rests on this series alone.".to_string() } else { rests.join(" · ") };
-    format!("{rests}{shown}")
+    format!("{}<br>{rests}{shown}", meaning(measured))
+}
+
+/// Returns a line that says how to read the points of a series, and what they look like for a conventional drive.
+fn meaning(measured: &Measured) -> &'static str {
+    match measured.y {
+        "latency_ms" => {
+            "A flat line: each operation took equally long. A cloud: each waited for its place to come round, as on a \
+             conventional drive. Levels and single high points: the drive did other work, such as cleaning."
+        }
+        "MB_per_s" => {
+            "The rate falls in steps from the outer to the inner diameter, on a conventional drive too. Other steps show that \
+             neighbouring addresses lie apart."
+        }
+        "share_moved" | "moved" | "head_moved" => {
+            "Near 0: blocks are read where their addresses say, as on a conventional drive. Near 1: they are read from another \
+             place, such as a cache."
+        }
+        "way_ms" => {
+            "A smooth rise with the distance: seeks, as on a conventional drive. Jumps: the places of neighbouring addresses lie \
+             apart."
+        }
+        "phase_ms" => "A saw-tooth: each step is a track further round. On a conventional drive it keeps one period.",
+        "interval_ms" => "A flat line at one revolution: each block was read again as soon as it came round.",
+        "packet_ms" => {
+            "Steps: a packet of a journal grew by a unit, such as half a track. On a conventional drive the time follows the size \
+             without steps."
+        }
+        "step" => "Peaks at equal distances: edges of bands. A conventional drive has none.",
+        _ => "A flat line: nothing depends on the quantity across.",
+    }
 }
 
 fn chart(index: usize, measured: &Measured) -> Chart {
@@ -364,7 +397,8 @@ mod tests {
             assert_eq!(page.matches(&format!("id=\"chart-{index}\"")).count(), 1);
             assert!(page.contains(&format!("id=\"series-{index}\"")));
         }
-        assert_eq!(page.matches("<svg ").count(), 4, "three series and one path of the head");
+        assert_eq!(page.matches("-narrow\" ").count(), 4, "three series and one path of the head");
+        assert_eq!(page.matches("<svg ").count(), 2 * 4, "each for broad and for narrow screens");
         assert_eq!(page.matches(" id=\"head-0\" ").count(), 1);
         assert!(page.contains("This drive is shingled (SMR)."));
         assert!(page.contains("<a href=\"#series-1\">2</a></td>"), "a series that is not there has no link");

@@ -6,6 +6,19 @@ use imbrex_probe::{Property, Value, Verdict, experiments};
 use crate::output;
 use imbrex::Failure;
 use imbrex::human;
+use imbrex::table_form::Cells;
+
+/// Returns the properties as a table for other programs.
+pub(super) fn cells(verdict: &Verdict) -> Cells {
+    let (writing, mechanics) = parts(verdict);
+    let row = |property: &Property| {
+        vec![name(property), shown(property), confidence(property).to_string(), property.because.clone()]
+    };
+    Cells::of_texts(&COLUMNS, writing.into_iter().chain(mechanics).map(row))
+}
+
+/// Columns of the table.
+const COLUMNS: [&str; 4] = ["property", "value", "confidence", "because"];
 
 /// Prints `verdict` on standard output.
 pub(super) fn print(verdict: &Verdict) -> Result<(), Failure> {
@@ -21,7 +34,7 @@ pub(super) fn print(verdict: &Verdict) -> Result<(), Failure> {
     }
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["property", "value", "confidence", "because"]);
+    table.set_header(COLUMNS);
     let (writing, mechanics) = parts(verdict);
     for property in writing.into_iter().chain(mechanics) {
         table.add_row([name(property), shown(property), confidence(property).into(), property.because.clone()]);

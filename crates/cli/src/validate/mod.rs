@@ -15,6 +15,7 @@ use crate::probe::{check_writable, write_whole};
 use imbrex::Failure;
 use imbrex::human::ms;
 use imbrex::measured::{hold, validation_document};
+use imbrex::table_form::{Cell, Cells, Column};
 use imbrex::workload::inputs_of;
 
 /// Executes the command.
@@ -34,6 +35,8 @@ pub(crate) fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure>
     if args.json {
         let document = validation_document(path, &args.drive, &measured, &judged.validation)?;
         output::json(&document)?;
+    } else if let Some(form) = args.table.table {
+        output::part(&cells(&judged.validation).in_form(form));
     } else {
         print(&judged.validation)?;
     }
@@ -41,6 +44,34 @@ pub(crate) fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure>
         write_whole(path, &page::html(args, &measured, &judged))?;
     }
     Ok(ExitCode::Done)
+}
+
+/// Returns the classes as a table for other programs, all requests first.
+fn cells(validation: &Validation) -> Cells {
+    let numbers = [
+        ("requests", "requests"),
+        ("measured_mean_ns", "measured, mean ms"),
+        ("simulated_mean_ns", "simulated, mean ms"),
+        ("rms_ns", "RMS ms"),
+        ("mean_difference_ns", "mean difference ms"),
+    ];
+    let numbers = numbers.map(|(name, heading)| Column::numeric(name, heading));
+    let columns = [vec![Column::text("class", "class")], numbers.to_vec()].concat();
+    let all = ("all", &validation.whole, validation.mean_difference_ns);
+    let classes =
+        validation.classes.iter().map(|class| (class.class.as_str(), &class.comparison, class.mean_difference_ns));
+    let rows = std::iter::once(all).chain(classes).map(|(name, comparison, difference_ns)| {
+        let time = |ns: u64| Cell::number(ns as f64, ms(ns));
+        vec![
+            Cell::text(name),
+            Cell::number(comparison.requests as f64, comparison.requests.to_string()),
+            time(comparison.mean_measured_ns),
+            time(comparison.mean_simulated_ns),
+            time(comparison.rms_ns),
+            Cell::number(difference_ns as f64, format!("{:+.3}", difference_ns as f64 / 1e6)),
+        ]
+    });
+    Cells { columns, rows: rows.collect() }
 }
 
 fn print(validation: &Validation) -> Result<(), Failure> {

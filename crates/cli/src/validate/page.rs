@@ -11,10 +11,11 @@ use imbrex_calibrate::validate::Validation;
 
 use crate::args::ValidateArgs;
 use crate::output::command_line;
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit, escape};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit, escape};
 use imbrex::human::ms;
 use imbrex::measured::Judged;
-use imbrex::report::{charts_json, document, shell};
+use imbrex::report::figure::chart_html;
+use imbrex::report::{charts_json, document, shell, verdict};
 
 const SIZE: (f64, f64) = (580.0, 300.0);
 /// Maximum number of points of a chart; its pixels show no more.
@@ -25,19 +26,23 @@ pub(super) fn html(args: &ValidateArgs, measured: &Measured, judged: &Judged) ->
     let validation = &judged.validation;
     let charts = [distributions(measured, &judged.simulated), by_distance(measured, &judged.simulated)];
     let mut body = format!(
-        "<header><p class=\"kind\">imbrex validate</p><h1>{} against {}</h1><p class=\"facts\"><b>{}</b> requests · RMS \
-         <b>{} ms</b>, {:.2} % of the mean</p><p class=\"verdict\">The largest differences point at <b>{}</b>: {}.</p></header>",
+        "<header><p class=\"kind\">imbrex validate</p><h1>{} against {}</h1>{}<p class=\"facts\"><b>{}</b> \
+         requests</p></header>",
         escape(&args.drive),
         escape(&args.measured.measured.display().to_string()),
+        verdict(&format!(
+            "The distributions of service times differ by {} ms (RMS), {:.2} % of the measured mean. The largest differences \
+             point at {}: {}.",
+            ms(validation.whole.rms_ns),
+            validation.whole.rms_share * 100.0,
+            validation.suspect.part,
+            validation.suspect.because
+        )),
         validation.whole.requests,
-        ms(validation.whole.rms_ns),
-        validation.whole.rms_share * 100.0,
-        escape(&validation.suspect.part),
-        escape(&validation.suspect.because)
     );
     body += "<main>";
-    body += &classes(validation);
     body += &figures(&charts);
+    body += &classes(validation);
     body += &made(measured);
     body += "</main>";
     let title = format!("{} – imbrex validate", args.drive);
@@ -49,30 +54,27 @@ fn figures(charts: &[Chart]) -> String {
     let mut html =
         String::from("<section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">");
     for chart in charts {
-        let _ = write!(
-            html,
-            "<figure class=\"chart\"><h3>{}</h3>{}</figure>",
-            escape(&chart.title),
-            chart.svg(Style::Embedded)
-        );
+        let _ = write!(html, "<figure class=\"chart\"><h3>{}</h3>{}</figure>", escape(&chart.title), chart_html(chart));
     }
     html + "</div></section>"
 }
 
-/// Returns a page with a title, a table of `rows` under `columns`, and one chart.
+/// Returns a page with a title, a sentence, one chart, and a table of `rows` under `columns`.
 pub(crate) fn facts_page(
     kind: &str,
     title: &str,
+    sentence: &str,
     columns: &[&str],
     rows: &[Vec<String>],
     chart: Option<Chart>,
 ) -> String {
-    let mut body = format!("<header><p class=\"kind\">{kind}</p><h1>{}</h1></header><main>", escape(title));
-    body += &table("found", "Found", columns, rows);
+    let mut body =
+        format!("<header><p class=\"kind\">{kind}</p><h1>{}</h1>{}</header><main>", escape(title), verdict(sentence));
     let charts: Vec<Chart> = chart.into_iter().collect();
     if !charts.is_empty() {
         body += &figures(&charts);
     }
+    body += &table("found", "Found", columns, rows);
     let command = command_line();
     let _ = write!(
         body,

@@ -323,6 +323,14 @@ fn without_a_drive_one_of_every_kind_runs() {
     assert!(drives.len() >= 4, "{} drives", drives.len());
     let layers: std::collections::BTreeSet<_> = drives.iter().map(|drive| drive["layer"].to_string()).collect();
     assert!(layers.len() >= 4, "{layers:?}");
+    // The word `all` stands for the same drives; the demonstration takes fewer.
+    let all = json(&["simulate", "rw=randrw,bs=4k,number_ios=200", "--drive", "all", "--json"]);
+    assert_eq!(all["drives"].as_array().map(Vec::len), Some(drives.len()));
+    let demo = json(&["simulate", "demo", "--limit", "200", "--no-baseline", "--json"]);
+    let names: Vec<&str> =
+        demo["drives"].as_array().expect("drives").iter().filter_map(|drive| drive["drive"].as_str()).collect();
+    assert_eq!(names.len(), 6, "{names:?}");
+    assert!(names.contains(&"cmr-7200") && names.contains(&"imr-1t+track-map"), "{names:?}");
 }
 
 /// Returns the first drive of a checked run, the exit code and the printed table.
@@ -492,4 +500,44 @@ fn idle_windows_are_not_counted_as_stalls() {
         (&59.into(), &2.into(), &0.into()),
         "{windows}"
     );
+}
+
+/// Goal: `--table` gives other programs the numbers of the JSON. Method: each cell of a time in CSV is compared with the
+/// JSON's; Markdown and LaTeX have a row for each drive.
+#[test]
+fn tables_for_other_programs_have_the_numbers_of_the_json() {
+    let words = ["simulate", "rw=randwrite,bs=4k,number_ios=300", "--drive", "imr-1t+track-map", "--drive", "cmr-7200"];
+    let summary = json(&[&words[..], &["--json"]].concat());
+    let table = |form: &str| {
+        let output = imbrex(&[&words[..], &["--table", form]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let csv = table("csv");
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let names = lines.next().expect("a header");
+    let rows: Vec<Vec<&str>> = lines.collect();
+    let drives = summary["drives"].as_array().expect("drives");
+    assert_eq!(rows.len(), drives.len());
+    for drive in drives {
+        let row = rows.iter().find(|row| drive["drive"] == row[0]).expect("the drive has a row");
+        for (name, at) in [
+            ("write_mean_ns", "/latency_ns/write/mean"),
+            ("write_p99_ns", "/latency_ns/write/p99"),
+            ("duration_ns", "/duration_ns"),
+            ("longest_stall_ns", "/longest_stall_ns"),
+        ] {
+            let place = names.iter().position(|column| *column == name).expect("the column is there");
+            assert_eq!(drive.pointer(at).map(Value::to_string).as_deref(), Some(row[place]), "{name}");
+        }
+        let reads = names.iter().position(|column| *column == "read_mean_ns").expect("the column is there");
+        assert_eq!(row[reads], "", "no reads were made");
+    }
+    // The baseline of the interlaced drive stands before it.
+    let place = |name: &str| rows.iter().position(|row| row[0] == name).expect("a row");
+    assert!(place("imr-1t+conventional") < place("imr-1t+track-map"));
+    assert_eq!(table("markdown").lines().count(), 2 + drives.len());
+    assert!(table("latex").contains("\\begin{tabular}{ll"));
+    let refused = imbrex(&[&words[..], &["--table", "csv", "--json"]].concat());
+    assert_eq!(refused.status.code(), Some(2));
 }

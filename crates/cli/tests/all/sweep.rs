@@ -108,3 +108,37 @@ fn lost_data_of_any_seed_counts() {
     }
     assert_eq!(alone(workload, "caveat-1g", &["--seed", "3"]), ("ok".into(), Some(0)));
 }
+
+/// Paths are relative to the sweep's file: a trace beside it is found from any directory, and one in the current directory
+/// alone is refused. The points are printed as a table.
+#[test]
+fn paths_are_relative_to_the_file_and_the_points_are_printed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (inside, elsewhere) = (folder.path().join("inside"), folder.path().join("elsewhere"));
+    std::fs::create_dir(&inside).expect("a folder");
+    std::fs::create_dir(&elsewhere).expect("a folder");
+    let trace = "128166372000000000,hm,1,Write,4096,4096,100\n128166372000010000,hm,1,Write,8192,4096,100\n";
+    let spec = "workloads = [\"trace.csv\"]\ndrives = [\"cmr-7200\"]\n[options]\nformat = \"msr\"\nqueue = [1, 4]\n";
+    std::fs::write(inside.join("spec.toml"), spec).expect("written");
+    std::fs::write(elsewhere.join("trace.csv"), trace).expect("written");
+    let run = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_imbrex"))
+            .args([&["sweep", "../inside/spec.toml", "-q"], words].concat())
+            .current_dir(&elsewhere)
+            .output()
+            .expect("the program starts");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, _, said) = run(&[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("relative to its file") && said.contains("inside/trace.csv"), "{said}");
+    std::fs::rename(elsewhere.join("trace.csv"), inside.join("trace.csv")).expect("moved");
+    let (code, printed, said) = run(&[]);
+    assert_eq!(code, Some(0), "{said}");
+    let points = printed.lines().filter(|line| line.contains("cmr-7200")).count();
+    assert_eq!(points, 2, "{printed}");
+    let (code, csv, _) = run(&["--table", "csv"]);
+    assert_eq!((code, csv.lines().count()), (Some(0), 3), "{csv}");
+    assert!(csv.starts_with("workload,drive,format,queue,write_mean_ns,"), "{csv}");
+}

@@ -32,29 +32,37 @@ pub struct Axis {
     /// Values at the two ends, lowest first; `None` to choose the ends from the values drawn. Ignored by the scale
     /// `Scale::Percentile`.
     pub range: Option<(f64, f64)>,
+    /// Whether a linear axis whose ends are chosen from the values includes 0.
+    pub from_zero: bool,
 }
 
 impl Axis {
     /// Creates a linear axis whose ends are chosen from the values drawn, and include 0.
     pub fn linear(label: impl Into<String>, unit: Unit) -> Axis {
-        Axis { label: label.into(), scale: Scale::Linear, unit, range: None }
+        Axis { label: label.into(), scale: Scale::Linear, unit, range: None, from_zero: true }
     }
 
     /// Creates a logarithmic axis whose ends are chosen from the values drawn.
     pub fn log10(label: impl Into<String>, unit: Unit) -> Axis {
-        Axis { label: label.into(), scale: Scale::Log10, unit, range: None }
+        Axis { label: label.into(), scale: Scale::Log10, unit, range: None, from_zero: true }
     }
 
     /// Creates an axis of fractions from 0 to the number with `nines` nines, such as 99.9 % for 3, with the scale
     /// `Scale::Percentile`.
     pub fn percentile(label: impl Into<String>, nines: u8) -> Axis {
-        Axis { label: label.into(), scale: Scale::Percentile(nines), unit: Unit::Share, range: None }
+        Axis { label: label.into(), scale: Scale::Percentile(nines), unit: Unit::Share, range: None, from_zero: true }
     }
 
     /// Sets the values at the ends of the axis to `low` and `high`, whatever values are drawn. Values beyond are drawn
     /// at the nearer end. Has no effect on `Scale::Percentile`. On a logarithmic axis, both must be above 0.
     pub fn ranged(mut self, low: f64, high: f64) -> Axis {
         self.range = Some((low, high));
+        self
+    }
+
+    /// Lets a linear axis end near the values drawn, without 0 if they are far from it. Has no effect on other scales.
+    pub fn near(mut self) -> Axis {
+        self.from_zero = false;
         self
     }
 
@@ -74,7 +82,8 @@ impl Axis {
     }
 
     fn fit_linear(&self, low: f64, high: f64) -> Fitted {
-        let (mut low, mut high) = self.range.unwrap_or((low.min(0.0), high.max(0.0)));
+        let of_values = if self.from_zero { (low.min(0.0), high.max(0.0)) } else { (low, high) };
+        let (mut low, mut high) = self.range.unwrap_or(of_values);
         if high <= low {
             high = low + 1.0;
         }
@@ -103,10 +112,11 @@ impl Axis {
         // Below two powers of ten, labels at 1, 2 and 5 read better; above, labels at powers of ten only.
         let is_narrow = last - first < 2.0;
         if self.range.is_none() {
-            first = outward(first, is_narrow, false);
-            last = outward(last, is_narrow, true);
-            if last - first < 0.3 {
-                last = first + 1.0;
+            first = outward(first, false);
+            last = outward(last, true);
+            // A single value stands in the middle.
+            if last - first < 0.35 {
+                (first, last) = (outward(first - 0.3, false), outward(last + 0.3, true));
             }
         }
         let mut fitted =
@@ -163,11 +173,10 @@ impl Axis {
 }
 
 /// Returns the exponent (base 10) of the next stop from `exponent` outwards: upwards if `up`, else downwards. Stops are
-/// powers of ten, and if `is_narrow` also 2 and 5 times a power of ten.
-fn outward(exponent: f64, is_narrow: bool, up: bool) -> f64 {
+/// at 1, 2 and 5 times a power of ten.
+fn outward(exponent: f64, up: bool) -> f64 {
     let whole = (exponent + 1e-9).floor();
-    let stops: &[f64] = if is_narrow { &[1.0, 2.0, 5.0, 10.0] } else { &[1.0, 10.0] };
-    let places = stops.iter().map(|stop| whole + stop.log10());
+    let places = [1.0, 2.0, 5.0, 10.0].iter().map(|stop: &f64| whole + stop.log10());
     if up {
         let fallback = whole + 1.0;
         places.into_iter().find(|&place| place >= exponent - 1e-9).unwrap_or(fallback)
@@ -262,10 +271,20 @@ mod tests {
     #[test]
     fn logarithmic_ticks_stand_at_powers_of_ten_or_between_where_there_are_few() {
         let wide = Axis::log10("latency", Unit::Nanoseconds).fit([3e4, 2e9, 0.0].into_iter());
-        assert_eq!(names(&wide), ["10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s", "10 s"]);
-        assert_eq!((wide.low.round(), wide.high.round()), (1e4, 1e10));
+        assert_eq!(names(&wide), ["100 µs", "1 ms", "10 ms", "100 ms", "1 s"]);
+        assert_eq!((wide.low.round(), wide.high.round()), (2e4, 2e9));
         let narrow = Axis::log10("latency", Unit::Nanoseconds).fit([3e6, 4e7].into_iter());
         assert_eq!(names(&narrow), ["2 ms", "5 ms", "10 ms", "20 ms", "50 ms"]);
+    }
+
+    #[test]
+    fn an_axis_near_its_values_has_round_ends_beside_them() {
+        let near = Axis::linear("offset", Unit::Count).near().fit([2270.0, 2361.0].into_iter());
+        assert_eq!((near.low, near.high), (2260.0, 2380.0));
+        let from_zero = Axis::linear("offset", Unit::Count).fit([2270.0, 2361.0].into_iter());
+        assert_eq!((from_zero.low, from_zero.high), (0.0, 2500.0));
+        let one = Axis::log10("latency", Unit::Nanoseconds).fit([1e5].into_iter());
+        assert_eq!((one.low.round(), one.high.round()), (5e4, 2e5));
     }
 
     #[test]

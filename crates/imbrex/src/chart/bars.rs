@@ -6,7 +6,9 @@
 //! 2. Stacked parts are drawn in order and end at their sum.
 
 use super::axis::{Axis, Fitted};
-use super::draw::{Frame, LABEL, axis_titles, horizontal_axis, legend, legend_rows, vertical_axis, wrapped_swatch};
+use super::draw::{
+    Frame, LABEL, axis_titles, horizontal_axis, legend, legend_rows, title_height, vertical_axis, wrapped_swatch,
+};
 use super::palette;
 use super::series::Marker;
 use super::svg::{Canvas, Font, Style, escape, pixel, text_width};
@@ -52,6 +54,8 @@ pub struct BarChart {
     /// Lines at single values of the value axis. They are vertical for stacked bars and horizontal for grouped ones.
     /// Labels are shown for grouped bars only.
     pub markers: Vec<Marker>,
+    /// Whether grouped values are drawn as marks in place of bars: a logarithmic axis has no 0 for bars to begin at.
+    pub is_marks: bool,
     /// Width and height of the whole drawing in pixels. For stacked bars, the height is ignored: it follows from the
     /// number of groups.
     pub size: (f64, f64),
@@ -70,8 +74,8 @@ impl BarChart {
         arrangement: BarArrangement,
     ) -> BarChart {
         let (id, title, description) = (id.into(), title.into(), String::new());
-        let (parts, markers, size) = (Vec::new(), Vec::new(), (720.0, 420.0));
-        BarChart { id, title, description, value, groups, parts, arrangement, markers, size }
+        let (parts, markers, is_marks, size) = (Vec::new(), Vec::new(), false, (720.0, 420.0));
+        BarChart { id, title, description, value, groups, parts, arrangement, markers, is_marks, size }
     }
 
     /// Adds a part called `name` with `values`, one per group in the order of the groups. `look` selects colour and
@@ -97,6 +101,18 @@ impl BarChart {
     pub fn sized(mut self, width: f64, height: f64) -> BarChart {
         self.size = (width, height);
         self
+    }
+
+    /// Draws grouped values as marks in place of bars. Has no effect on stacked bars.
+    pub fn marks(mut self) -> BarChart {
+        self.is_marks = self.arrangement == BarArrangement::Grouped;
+        self
+    }
+
+    /// Returns the chart for a narrow screen, 360 pixels wide. Its id ends in `-narrow`.
+    pub fn narrow(&self) -> BarChart {
+        let height = self.size.1.min(300.0);
+        BarChart { id: format!("{}-narrow", self.id), ..self.clone() }.sized(360.0, height)
     }
 
     /// Adds a marker line at the value `at` of the value axis, in its unit. The line is vertical for stacked bars and
@@ -137,6 +153,10 @@ impl BarChart {
     /// Returns a small sample of the colour and hatching of `part`, as an SVG element for a legend in HTML.
     pub fn swatch(&self, part: &Part, style: Style) -> String {
         let colour = style.series(part.look);
+        if self.is_marks {
+            let mark = palette::mark(part.look, 14.0, 6.0, 5.0);
+            return wrapped_swatch(&format!("<path d=\"{mark}\" style=\"fill:{colour}\"/>"));
+        }
         wrapped_swatch(&format!(
             "<rect x=\"4\" width=\"20\" height=\"12\" style=\"fill:{colour}\"/>\
              <svg x=\"4\" width=\"20\" height=\"12\" viewBox=\"0 0 13 8\"><path d=\"{}\" style=\"fill:none;stroke:{};\
@@ -148,7 +168,10 @@ impl BarChart {
 
     fn full_size(&self, top: f64) -> (f64, f64) {
         match self.arrangement {
-            BarArrangement::Stacked => (self.size.0, top + self.groups.len() as f64 * ROW_HEIGHT + 48.0),
+            BarArrangement::Stacked => (
+                self.size.0,
+                top + self.groups.len() as f64 * ROW_HEIGHT + 30.0 + title_height(&self.value.label, self.size.0),
+            ),
             BarArrangement::Grouped => self.size,
         }
     }
@@ -177,7 +200,8 @@ impl BarChart {
         let height = self.groups.len() as f64 * ROW_HEIGHT;
         let frame = Frame { left: 16.0, top, width: size.0 - 80.0, height };
         horizontal_axis(canvas, frame, &axis.ticks);
-        axis_titles(canvas, frame, &self.value.label, "", size.1);
+        canvas.line((frame.left, frame.bottom()), (frame.right(), frame.bottom()), "muted", 1.0, "");
+        axis_titles(canvas, frame, &self.value.label, "", size);
         for (group, name) in self.groups.iter().enumerate() {
             let y = top + group as f64 * ROW_HEIGHT + 16.0;
             let at = (frame.left + 2.0, y - 2.0);
@@ -205,7 +229,7 @@ impl BarChart {
         let left = widest + 32.0;
         let frame = Frame { left, top, width: size.0 - left - 16.0, height: size.1 - top - 30.0 };
         vertical_axis(canvas, frame, &axis.ticks);
-        axis_titles(canvas, frame, "", &self.value.label, size.1);
+        axis_titles(canvas, frame, "", &self.value.label, size);
         let group_width = frame.width / self.groups.len().max(1) as f64;
         let bar_width = group_width * 0.82 / self.parts.len().max(1) as f64;
         for (group, name) in self.groups.iter().enumerate() {
@@ -214,6 +238,10 @@ impl BarChart {
                 let value = part.values[group];
                 let y = frame.y(axis.position(value).unwrap_or(0.0));
                 let x = begin + group_width * 0.09 + index as f64 * bar_width;
+                if self.is_marks {
+                    self.mark_of(canvas, index, name, value, (x + bar_width * 0.46, y));
+                    continue;
+                }
                 self.bar(canvas, index, name, value, [x, y, bar_width * 0.92, frame.bottom() - y]);
             }
             let middle = (begin + group_width / 2.0, frame.bottom() + 16.0);
@@ -229,6 +257,7 @@ impl BarChart {
         }
         let part = &self.parts[index];
         let colour = canvas.style.series(part.look);
+        let words = self.words(part, group, value);
         let place = format!(
             "x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"",
             pixel(x),
@@ -236,15 +265,31 @@ impl BarChart {
             pixel(width.max(0.3)),
             pixel(height.max(0.0))
         );
-        let words = format!("{}, {}: {}", group, part.name, self.value.unit.label(value));
         canvas.raw(&format!(
-            "<g class=\"bar\" data-part=\"{index}\"><title>{}</title><rect {place} style=\"fill:{colour}\"/>",
-            escape(&words)
+            "<g class=\"bar\" data-part=\"{index}\"><title>{words}</title><rect {place} style=\"fill:{colour}\"/>"
         ));
         if !palette::hatching(part.look).is_empty() {
             canvas.raw(&format!("<rect {place} fill=\"url(#{}-hatch-{})\"/>", self.id, part.look));
         }
         canvas.raw("</g>");
+    }
+
+    fn mark_of(&self, canvas: &mut Canvas, index: usize, group: &str, value: f64, (x, y): (f64, f64)) {
+        if !value.is_finite() || value <= 0.0 {
+            return;
+        }
+        let part = &self.parts[index];
+        canvas.raw(&format!(
+            "<g class=\"bar\" data-part=\"{index}\"><title>{}</title><path d=\"{}\" style=\"fill:{}\"/></g>",
+            self.words(part, group, value),
+            palette::mark(part.look, x, y, 6.0),
+            canvas.style.series(part.look)
+        ));
+    }
+
+    /// Returns group, part and value in words, escaped for SVG.
+    fn words(&self, part: &Part, group: &str, value: f64) -> String {
+        escape(&format!("{group}, {}: {}", part.name, self.value.unit.label(value)))
     }
 
     fn lines(&self, canvas: &mut Canvas, axis: &Fitted, frame: Frame) {

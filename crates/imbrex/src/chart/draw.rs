@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 
 use super::axis::{Fitted, Tick};
 use super::palette;
-use super::series::{Chart, Series, Shape};
+use super::places::{Place, Places};
+use super::series::{Chart, Marker, Series, Shape};
 use super::svg::{Canvas, Font, Style, escape, pixel, text_width};
 
 pub(super) const LABEL: Font<'static> = Font { size: 11.5, anchor: "middle", colour: "muted", is_bold: false };
@@ -18,6 +19,12 @@ const LEGEND_ROW: f64 = 18.0;
 const SWATCH: f64 = 30.0;
 /// Half of the length of the cap of an error bar, in pixels.
 const CAP: f64 = 3.0;
+/// Size of the names beside curves, in pixels.
+const NAME_SIZE: f64 = 11.0;
+/// Largest number of curves that get their names beside them.
+const NAMED_MAX: usize = 8;
+/// Height of a line of an axis's title, in pixels.
+const TITLE_ROW: f64 = 14.0;
 
 /// The inner rectangle that contains the data, in pixels.
 #[derive(Clone, Copy)]
@@ -68,9 +75,10 @@ pub(super) fn chart(chart: &Chart, style: Style) -> String {
     let names: Vec<(&str, String)> =
         chart.series.iter().map(|series| (series.name.as_str(), swatch(series, style))).collect();
     let rows = legend_rows(&names, chart.size.0);
-    let frame = frame(chart, style, &y, rows.len());
+    let frame = frame(chart, style, (&x, &y), rows.len());
     let extra = format!(
-        " data-plot=\"{}\" data-x=\"{}\" data-y=\"{}\"",
+        "{} data-plot=\"{}\" data-x=\"{}\" data-y=\"{}\"",
+        if chart.of_parts { " data-parts=\"\"" } else { "" },
         frame.attribute(),
         x.attribute(chart.x.unit),
         y.attribute(chart.y.unit)
@@ -81,10 +89,15 @@ pub(super) fn chart(chart: &Chart, style: Style) -> String {
         legend(&mut canvas, &names, &rows, 42.0);
     }
     let drawing = Drawing { chart, x, y, frame };
+    let mut places = Places::new(frame);
     drawing.axes(&mut canvas);
-    drawing.markers(&mut canvas);
+    let labels = drawing.markers(&mut canvas, &mut places);
     for (index, series) in chart.series.iter().enumerate() {
         drawing.series(&mut canvas, index, series);
+    }
+    drawing.labels(&mut canvas, &labels);
+    if style == Style::Embedded {
+        drawing.names(&mut canvas, places);
     }
     canvas.close()
 }
@@ -93,47 +106,156 @@ fn markers(chart: &Chart, vertical: bool) -> impl Iterator<Item = f64> + '_ {
     chart.markers.iter().filter(move |marker| marker.vertical == vertical).map(|marker| marker.at)
 }
 
-fn frame(chart: &Chart, style: Style, y: &Fitted, legend_rows: usize) -> Frame {
+fn frame(chart: &Chart, style: Style, (x, y): (&Fitted, &Fitted), legend_rows: usize) -> Frame {
     let widest = y.ticks.iter().map(|tick| text_width(&tick.label, LABEL.size)).fold(20.0, f64::max);
     let left = widest + if chart.y.label.is_empty() { 14.0 } else { 32.0 };
     let top = match style {
         Style::Standalone => 44.0 + legend_rows as f64 * LEGEND_ROW,
         Style::Embedded => 10.0,
     };
-    let bottom = if chart.x.label.is_empty() { 26.0 } else { 44.0 };
-    Frame { left, top, width: chart.size.0 - left - 20.0, height: chart.size.1 - top - bottom }
+    // The label of the last tick is centred below it.
+    let last = x.ticks.last().map_or(0.0, |tick| text_width(&tick.label, LABEL.size) / 2.0 + 4.0);
+    let right = last.max(20.0);
+    let bottom = 26.0 + title_height(&chart.x.label, chart.size.0);
+    Frame { left, top, width: chart.size.0 - left - right, height: chart.size.1 - top - bottom }
+}
+
+/// Returns the height that the title of a horizontal axis takes in a drawing of this width.
+pub(super) fn title_height(title: &str, width: f64) -> f64 {
+    let rows = title_rows(title, width).len() as f64;
+    if rows == 0.0 { 0.0 } else { 4.0 + rows * TITLE_ROW }
+}
+
+/// Breaks the title of an axis into lines that fit into `width`.
+fn title_rows(title: &str, width: f64) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    for word in title.split_whitespace() {
+        match rows.last_mut() {
+            Some(row) if text_width(&format!("{row} {word}"), LABEL.size) <= width - 16.0 => {
+                *row += &format!(" {word}")
+            }
+            _ => rows.push(word.to_string()),
+        }
+    }
+    rows
 }
 
 impl Drawing<'_> {
     fn axes(&self, canvas: &mut Canvas) {
         let frame = self.frame;
         vertical_axis(canvas, frame, &self.y.ticks);
+        canvas.group("across");
         horizontal_axis(canvas, frame, &self.x.ticks);
-        axis_titles(canvas, frame, &self.chart.x.label, &self.chart.y.label, self.chart.size.1);
+        canvas.end_group();
+        canvas.line((frame.left, frame.bottom()), (frame.right(), frame.bottom()), "muted", 1.0, "");
+        axis_titles(canvas, frame, &self.chart.x.label, &self.chart.y.label, self.chart.size);
     }
 
-    fn markers(&self, canvas: &mut Canvas) {
+    /// Draws the lines of the markers. Returns the markers with the places of their labels.
+    fn markers(&self, canvas: &mut Canvas, places: &mut Places) -> Vec<(&Marker, Place)> {
         let frame = self.frame;
-        for marker in &self.chart.markers {
-            let axis = if marker.vertical { &self.x } else { &self.y };
-            let Some(place) = axis.position(marker.at) else { continue };
+        if self.chart.markers.is_empty() {
+            return Vec::new();
+        }
+        canvas.group("markers");
+        let placed = |marker| self.position_of(marker).map(|place| (marker, place));
+        let markers: Vec<(&Marker, f64)> = self.chart.markers.iter().filter_map(placed).collect();
+        for &(marker, place) in &markers {
+            let (from, to) = if marker.vertical {
+                ((frame.x(place), frame.top), (frame.x(place), frame.bottom()))
+            } else {
+                ((frame.left, frame.y(place)), (frame.right(), frame.y(place)))
+            };
+            canvas.line(from, to, "muted", 1.0, "4 3");
+            places.avoid(vec![from, to]);
+        }
+        canvas.end_group();
+        let mut labels = Vec::new();
+        for (marker, place) in markers {
+            let mut wanted: Vec<Place> = Vec::new();
             if marker.vertical {
                 let x = frame.x(place);
-                canvas.line((x, frame.top), (x, frame.bottom()), "muted", 1.0, "4 3");
-                let anchor = if place > 0.7 { "end" } else { "start" };
-                let shift = if place > 0.7 { -4.0 } else { 4.0 };
-                canvas.text((x + shift, frame.top + 12.0), &marker.label, Font { anchor, ..LABEL });
+                for row in 0..6 {
+                    let y = frame.top + 12.0 + f64::from(row) * TITLE_ROW;
+                    let beside = [((x + 4.0, y), "start"), ((x - 4.0, y), "end")];
+                    wanted.extend(if place > 0.7 { [beside[1], beside[0]] } else { beside });
+                }
             } else {
                 let y = frame.y(place);
-                canvas.line((frame.left, y), (frame.right(), y), "muted", 1.0, "4 3");
-                canvas.text((frame.right() - 4.0, y - 4.0), &marker.label, Font { anchor: "end", ..LABEL });
+                let step = text_width(&marker.label, LABEL.size) + 12.0;
+                for shift in (0..6).map(|count| f64::from(count) * step) {
+                    let x = frame.right() - 4.0 - shift;
+                    wanted.extend([((x, y - 4.0), "end"), ((x, y + 12.0), "end")]);
+                }
             }
+            let free = places.first_free(&marker.label, LABEL.size, wanted.iter().copied());
+            let place = free.or_else(|| places.first_beside_labels(&marker.label, LABEL.size, &wanted));
+            labels.push((marker, place.unwrap_or(wanted[0])));
         }
+        labels
+    }
+
+    /// Writes the labels of the markers over the series, with a border in the colour of the ground.
+    fn labels(&self, canvas: &mut Canvas, labels: &[(&Marker, Place)]) {
+        if labels.is_empty() {
+            return;
+        }
+        canvas.group("markers");
+        for (marker, (at, anchor)) in labels {
+            canvas.text_on_ground(*at, &marker.label, Font { anchor, ..LABEL });
+        }
+        canvas.end_group();
+    }
+
+    fn position_of(&self, marker: &Marker) -> Option<f64> {
+        let axis = if marker.vertical { &self.x } else { &self.y };
+        axis.position(marker.at)
+    }
+
+    /// Writes the names of curves beside them, where they cover nothing.
+    fn names(&self, canvas: &mut Canvas, mut places: Places) {
+        let is_curve =
+            |series: &&Series| matches!(series.shape, Shape::Line | Shape::Steps) && !series.points.is_empty();
+        let shown = || self.chart.series.iter().filter(|series| !series.is_hidden);
+        if shown().filter(is_curve).count() < 2 || shown().filter(is_curve).count() > NAMED_MAX {
+            return;
+        }
+        let curves: Vec<Vec<(f64, f64)>> = self.chart.series.iter().map(|series| self.corners(series)).collect();
+        let visible = self.chart.series.iter().zip(&curves).filter(|(series, _)| !series.is_hidden);
+        visible.for_each(|(_, corners)| places.avoid(corners.clone()));
+        for (index, series) in self.chart.series.iter().enumerate().filter(|(_, series)| is_curve(series)) {
+            if series.is_hidden {
+                continue;
+            }
+            let wanted = beside(&curves[index]);
+            let Some(((x, y), anchor)) = places.first_free(&series.name, NAME_SIZE, wanted) else { continue };
+            canvas.raw(&format!(
+                "<text class=\"direct\" data-series=\"{index}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\" \
+                 style=\"fill:{};font-size:{NAME_SIZE}px\">{}</text>",
+                pixel(x),
+                pixel(y),
+                canvas.style.series(series.look),
+                escape(&series.name)
+            ));
+        }
+    }
+
+    /// Returns the corners of a curve as it is drawn.
+    fn corners(&self, series: &Series) -> Vec<(f64, f64)> {
+        let mut corners: Vec<(f64, f64)> = Vec::new();
+        for (x, y) in series.points.iter().filter_map(|point| self.place(*point)) {
+            if let (Shape::Steps, Some(&(_, before))) = (series.shape, corners.last()) {
+                corners.push((x, before));
+            }
+            corners.push((x, y));
+        }
+        corners
     }
 
     fn series(&self, canvas: &mut Canvas, index: usize, series: &Series) {
         let colour = canvas.style.series(series.look);
         let name = escape(&series.name);
+        let class = if series.is_hidden && canvas.style == Style::Embedded { "series hidden" } else { "series" };
         // A bar of value 0 has no position on a logarithmic axis, but it still ends the bar before it.
         let is_bars = series.shape == Shape::Bars;
         let placed = |&(x, y)| self.place((x, y)).or_else(|| self.x_on_base(x).filter(|_| is_bars));
@@ -150,13 +272,13 @@ impl Drawing<'_> {
         };
         let line_join = if series.shape == Shape::Line { " stroke-linejoin=\"round\"" } else { "" };
         canvas.raw(&format!(
-            "<path class=\"series\" data-series=\"{index}\" data-name=\"{name}\" style=\"{look}\"{line_join} \
+            "<path class=\"{class}\" data-series=\"{index}\" data-name=\"{name}\" style=\"{look}\"{line_join} \
              d=\"{path}\"/>"
         ));
         if !series.half_widths.is_empty() {
             let path: String = series.error_bars().filter_map(|bar| self.error_bar(bar)).collect();
             canvas.raw(&format!(
-                "<path class=\"series\" data-series=\"{index}\" data-name=\"{name}\" \
+                "<path class=\"{class}\" data-series=\"{index}\" data-name=\"{name}\" \
                  style=\"fill:none;stroke:{colour};stroke-width:1.2\" d=\"{path}\"/>"
             ));
         }
@@ -225,7 +347,6 @@ pub(super) fn horizontal_axis(canvas: &mut Canvas, frame: Frame, ticks: &[Tick])
         }
         named += 1;
     }
-    canvas.line((frame.left, frame.bottom()), (frame.right(), frame.bottom()), "muted", 1.0, "");
 }
 
 /// Returns n such that no labels overlap if every n-th label is drawn.
@@ -236,13 +357,35 @@ fn label_stride(frame: Frame, ticks: &[Tick]) -> usize {
     (widest / closest.max(1.0)).ceil() as usize
 }
 
-pub(super) fn axis_titles(canvas: &mut Canvas, frame: Frame, x: &str, y: &str, height: f64) {
-    if !x.is_empty() {
-        canvas.text((frame.left + frame.width / 2.0, height - 8.0), x, Font { colour: "ink", ..LABEL });
+pub(super) fn axis_titles(canvas: &mut Canvas, frame: Frame, x: &str, y: &str, (width, height): (f64, f64)) {
+    let rows = title_rows(x, width);
+    for (index, row) in rows.iter().enumerate() {
+        let y = height - 8.0 - (rows.len() - 1 - index) as f64 * TITLE_ROW;
+        // A title that is wider than the frame is centred in the drawing.
+        let half = text_width(row, LABEL.size) / 2.0;
+        let middle = (frame.left + frame.width / 2.0).min(width - 4.0 - half).max(4.0 + half);
+        canvas.text((middle, y), row, Font { colour: "ink", ..LABEL });
     }
     if !y.is_empty() {
         canvas.text_upwards((14.0, frame.top + frame.height / 2.0), y, Font { colour: "ink", ..LABEL });
     }
+}
+
+/// Returns places for the name of a curve: above and below it, from its end backwards.
+fn beside(corners: &[(f64, f64)]) -> Vec<Place> {
+    let (Some(first), Some(last)) = (corners.first(), corners.last()) else { return Vec::new() };
+    let mut places = vec![((last.0 - 2.0, last.1 - 4.0), "end"), ((last.0 - 2.0, last.1 + 12.0), "end")];
+    let steps = 24;
+    for step in 1..steps {
+        let x = last.0 - (last.0 - first.0) * f64::from(step) / f64::from(steps);
+        let next = corners.partition_point(|corner| corner.0 <= x).clamp(1, corners.len() - 1);
+        let (before, after) = (corners[next - 1], corners[next]);
+        let share = if after.0 > before.0 { (x - before.0) / (after.0 - before.0) } else { 0.0 };
+        let y = before.1 + share * (after.1 - before.1);
+        places.extend([((x, y - 5.0), "middle"), ((x, y + 13.0), "middle")]);
+        places.extend([((x + 6.0, y + 4.0), "start"), ((x - 6.0, y + 4.0), "end")]);
+    }
+    places
 }
 
 fn stroke(colour: &str, series: &Series) -> String {

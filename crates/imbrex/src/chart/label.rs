@@ -73,6 +73,7 @@ impl Unit {
         let number = trimmed(value / divisor);
         match (self, name) {
             (Unit::Ratio, _) => format!("×{number}"),
+            (Unit::Count, _) if number == "0" => number,
             (_, "") => number,
             _ => format!("{number}{NO_BREAK}{name}"),
         }

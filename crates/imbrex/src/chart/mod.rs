@@ -15,6 +15,7 @@ pub mod bars;
 mod draw;
 pub mod label;
 pub mod palette;
+mod places;
 mod series;
 mod svg;
 mod thin;
@@ -32,7 +33,7 @@ impl Chart {
     pub fn new(id: impl Into<String>, title: impl Into<String>, x: Axis, y: Axis) -> Chart {
         let (id, title) = (id.into(), title.into());
         let (description, series, markers) = (String::new(), Vec::new(), Vec::new());
-        Chart { id, title, description, x, y, series, markers, size: (720.0, 420.0) }
+        Chart { id, title, description, x, y, series, markers, of_parts: false, size: (720.0, 420.0) }
     }
 
     /// Adds `series` to the chart, after those added before. It is drawn over them.
@@ -59,10 +60,25 @@ impl Chart {
         self
     }
 
+    /// Says that the series are parts of one drive: the legend of a page, which hides drives, does not apply to them.
+    pub fn of_parts(mut self) -> Chart {
+        self.of_parts = true;
+        self
+    }
+
     /// Sets the width and height of the whole drawing in pixels.
     pub fn sized(mut self, width: f64, height: f64) -> Chart {
         self.size = (width, height);
         self
+    }
+
+    /// Returns the chart for a narrow screen: the same series with as many points as can be told apart, 360 pixels wide.
+    /// Its id ends in `-narrow`.
+    pub fn narrow(&self) -> Chart {
+        let height = self.size.1.min(300.0);
+        let narrow = Chart { id: format!("{}-narrow", self.id), ..self.clone() }.sized(360.0, height);
+        let is_in_order = self.series.iter().all(|series| matches!(series.shape, Shape::Line | Shape::Steps));
+        if is_in_order { narrow.thin(160) } else { narrow }
     }
 
     /// Reduces every series with more points than `limit`, which counts as at least 4, to at most that many. Divides

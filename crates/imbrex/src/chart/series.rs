@@ -37,6 +37,8 @@ pub struct Series {
     pub look: usize,
     /// Whether the line has fixed dashes in place of the dashes of its look, to mark the series as a reference.
     pub dashed: bool,
+    /// Whether a page shows the series only after the reader chose it in the legend. A standalone drawing shows it.
+    pub is_hidden: bool,
 }
 
 impl Series {
@@ -44,7 +46,7 @@ impl Series {
     /// legend. `look` selects colour, dashes and mark; equal numbers look the same. `points` are pairs (x, y) in the
     /// units of the axes.
     pub fn new(name: impl Into<String>, shape: Shape, look: usize, points: Vec<(f64, f64)>) -> Series {
-        Series { name: name.into(), shape, points, half_widths: Vec::new(), look, dashed: false }
+        Series { name: name.into(), shape, points, half_widths: Vec::new(), look, dashed: false, is_hidden: false }
     }
 
     /// Gives each point an error bar, of half the length in `half_widths` ([`Series::half_widths`]). If all are 0, the
@@ -62,6 +64,12 @@ impl Series {
     pub(super) fn error_bars(&self) -> impl Iterator<Item = (f64, f64, f64)> + '_ {
         let bars = self.points.iter().zip(&self.half_widths).filter(|(_, half)| **half > 0.0);
         bars.map(|(&(x, y), half)| (x, y - half, y + half))
+    }
+
+    /// Sets whether a page shows the series only after the reader chose it in the legend.
+    pub fn hidden(mut self, is_hidden: bool) -> Series {
+        self.is_hidden = is_hidden;
+        self
     }
 
     /// Gives the line fixed dashes in place of those of its look.
@@ -100,6 +108,8 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// Straight lines across the chart, each at one value of the x or y axis, with a label.
     pub markers: Vec<Marker>,
+    /// Whether the series are parts of one drive: the legend of a page, which hides drives, does not apply to them.
+    pub of_parts: bool,
     /// Width and height of the whole drawing in pixels.
     pub size: (f64, f64),
 }

@@ -125,6 +125,20 @@ impl Canvas {
         self.out.push_str(markup);
     }
 
+    /// Begins a group of elements, which the script of a page finds by its class. Standalone drawings have no groups.
+    pub(super) fn group(&mut self, class: &str) {
+        if self.style == Style::Embedded {
+            let _ = write!(self.out, "<g class=\"{class}\">");
+        }
+    }
+
+    /// Ends the group that was begun last.
+    pub(super) fn end_group(&mut self) {
+        if self.style == Style::Embedded {
+            self.out.push_str("</g>");
+        }
+    }
+
     /// Draws a straight line.
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64, dashes: &str) {
         let colour = self.style.colour(colour);
@@ -141,21 +155,29 @@ impl Canvas {
 
     /// Draws a line of text.
     pub(super) fn text(&mut self, at: (f64, f64), text: &str, font: Font<'_>) {
-        self.text_with(at, text, font, "");
+        self.text_with(at, text, font, ("", ""));
+    }
+
+    /// Draws a line of text with a border in the colour of the ground, which keeps it legible over lines.
+    pub(super) fn text_on_ground(&mut self, at: (f64, f64), text: &str, font: Font<'_>) {
+        let ground = self.style.colour("ground");
+        let border = format!(";paint-order:stroke;stroke:{ground};stroke-width:3px;stroke-linejoin:round");
+        self.text_with(at, text, font, (&border, ""));
     }
 
     /// Draws a line of text that reads upwards.
     pub(super) fn text_upwards(&mut self, at: (f64, f64), text: &str, font: Font<'_>) {
         let turn = format!(" transform=\"rotate(-90 {} {})\"", pixel(at.0), pixel(at.1));
-        self.text_with(at, text, font, &turn);
+        self.text_with(at, text, font, ("", &turn));
     }
 
-    fn text_with(&mut self, at: (f64, f64), text: &str, font: Font<'_>, extra: &str) {
+    /// Draws a line of text with a further part of its style and further attributes.
+    fn text_with(&mut self, at: (f64, f64), text: &str, font: Font<'_>, (style, extra): (&str, &str)) {
         let Font { size, anchor, colour, is_bold } = font;
         let weight = if is_bold { ";font-weight:600" } else { "" };
         let _ = write!(
             self.out,
-            "<text x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\" style=\"fill:{};font-size:{size}px{weight}\"{extra}>{}\
+            "<text x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\" style=\"fill:{};font-size:{size}px{weight}{style}\"{extra}>{}\
              </text>",
             pixel(at.0),
             pixel(at.1),

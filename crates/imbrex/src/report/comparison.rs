@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::intervals;
 use crate::chart::{Series, Shape, Style, Unit, escape, swatch};
+use crate::table;
 
 /// A measure: its place in a drive's results, and its format.
 struct Measure {
@@ -126,7 +127,7 @@ const GROUPS: [(&str, &[Measure]); 6] = [
     ),
 ];
 
-/// Returns the table as HTML.
+/// Returns the table as HTML, with the drives in the order of [`table::order`].
 pub(super) fn table(summary: &Summary) -> String {
     let values: Vec<Value> =
         summary.drives.iter().map(|drive| serde_json::to_value(drive).expect("results are plain values")).collect();
@@ -135,15 +136,17 @@ pub(super) fn table(summary: &Summary) -> String {
         count => format!(" ± is half of the 95 % interval of the mean over {count} seeds."),
     };
     let mut html = format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"comparison\"><table class=\"comparison\">\
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of the comparison\"><table class=\"comparison\">\
          <caption><span>Small ratios compare with the drive’s own baseline, named in the first rows, on the same \
          workload.{seeds}</span></caption><thead><tr><th scope=\"col\">Drive</th>",
     );
-    for (index, drive) in summary.drives.iter().enumerate() {
-        html += &drive_header(index, drive, summary.is_baseline(index));
+    let order = table::order(&summary.drives);
+    for &index in &order {
+        html += &drive_header(index, &summary.drives[index], summary.is_baseline(index));
     }
     html += "</tr></thead>";
-    html += &words(summary);
+    let sorted: Vec<&DriveResult> = order.iter().map(|&index| &summary.drives[index]).collect();
+    html += &words(&sorted);
     for (group, measures) in &GROUPS {
         let _ = write!(
             html,
@@ -151,7 +154,7 @@ pub(super) fn table(summary: &Summary) -> String {
             values.len()
         );
         for measure in *measures {
-            html += &row(measure, summary, &values);
+            html += &row(measure, summary, &values, &order);
         }
         html += "</tbody>";
     }
@@ -167,27 +170,27 @@ fn drive_header(index: usize, drive: &DriveResult, is_baseline: bool) -> String 
 }
 
 /// Returns the rows of text: layer, baseline, integrity, safety on a power cut, rejected requests.
-fn words(summary: &Summary) -> String {
+fn words(drives: &[&DriveResult]) -> String {
     let mut html = String::from("<tbody><tr><th scope=\"row\">Layer</th>");
-    for drive in &summary.drives {
+    for drive in drives {
         let _ = write!(html, "<td>{}</td>", escape(&drive.layer));
     }
     html += "</tr>";
-    if summary.drives.iter().any(|drive| drive.compared_with.is_some()) {
+    if drives.iter().any(|drive| drive.compared_with.is_some()) {
         html += "<tr><th scope=\"row\">Compared with</th>";
-        for drive in &summary.drives {
+        for drive in drives {
             html += &compared(drive);
         }
         html += "</tr>";
     }
     html += "<tr><th scope=\"row\">Integrity</th>";
-    for drive in &summary.drives {
+    for drive in drives {
         html += &integrity(&drive.integrity);
     }
     html += "</tr>";
-    if summary.drives.iter().any(|drive| drive.paper_safety) {
+    if drives.iter().any(|drive| drive.paper_safety) {
         html += "<tr><th scope=\"row\">Power cut</th>";
-        for drive in &summary.drives {
+        for drive in drives {
             let cell = if drive.paper_safety {
                 "<td class=\"warn\" title=\"safety=paper: the paper’s own steps\">may lose data</td>"
             } else {
@@ -197,9 +200,9 @@ fn words(summary: &Summary) -> String {
         }
         html += "</tr>";
     }
-    if summary.drives.iter().any(|drive| !drive.rejected.is_empty()) {
+    if drives.iter().any(|drive| !drive.rejected.is_empty()) {
         html += "<tr><th scope=\"row\">Rejected</th>";
-        for drive in &summary.drives {
+        for drive in drives {
             let reasons: Vec<String> =
                 drive.rejected.iter().map(|(reason, count)| format!("{count} {}", escape(reason))).collect();
             let _ = write!(html, "<td>{}</td>", if reasons.is_empty() { "none".into() } else { reasons.join(", ") });
@@ -269,9 +272,10 @@ fn over_seeds(measure: &Measure, (index, drive): (usize, &DriveResult), over: &E
     )
 }
 
-fn row(measure: &Measure, summary: &Summary, values: &[Value]) -> String {
+fn row(measure: &Measure, summary: &Summary, values: &[Value], order: &[usize]) -> String {
     let mut html = format!("<tr><th scope=\"row\">{}</th>", measure.name);
-    for (index, drive) in summary.drives.iter().enumerate() {
+    for &index in order {
+        let drive = &summary.drives[index];
         if let Some(over) = drive.over_seeds.get(&measure.path()).filter(|_| (measure.is_there)(drive)) {
             html += &over_seeds(measure, (index, drive), over, summary.baseline_of(index) != Some(index));
             continue;

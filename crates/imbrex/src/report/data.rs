@@ -59,7 +59,8 @@ fn points_of(charts: &[&Chart]) -> String {
             let comma = if index > 0 { "," } else { "" };
             let shape = format!("{:?}", series.shape).to_lowercase();
             let name = Value::from(series.name.as_str());
-            let _ = write!(json, "{comma}{{\"name\":{name},\"shape\":\"{shape}\",\"points\":[");
+            let _ =
+                write!(json, "{comma}{{\"name\":{name},\"shape\":\"{shape}\",\"look\":{},\"points\":[", series.look);
             points(&mut json, &series.points);
             json.push(']');
             if !series.half_widths.is_empty() {

@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use crate::chart::{BarChart, Chart, Style, escape, swatch};
 
+/// Width in pixels up to which a drawing fits on a narrow screen.
+const NARROW: f64 = 360.0;
+
 /// The contents of one pane of a figure: a chart.
 pub enum Drawing {
     /// A chart of series of points over two axes.
@@ -87,11 +90,12 @@ impl Figure {
     }
 
     fn grid(&self) -> String {
-        let mut html = String::from("<div class=\"grid\">");
+        let mut html = self.legend_of_parts() + "<div class=\"grid\">";
         for (index, (name, drawing)) in self.panes.iter().enumerate() {
+            let hidden = if drawing.is_hidden() { " hidden" } else { "" };
             let _ = write!(
                 html,
-                "<div class=\"cell\" data-drive=\"{index}\"><p class=\"name\">{}</p>{}</div>",
+                "<div class=\"cell{hidden}\" data-drive=\"{index}\"><p class=\"name\">{}</p>{}</div>",
                 escape(name),
                 drawing.svg()
             );
@@ -100,12 +104,49 @@ impl Figure {
     }
 }
 
-impl Drawing {
-    fn svg(&self) -> String {
-        match self {
-            Drawing::Chart(chart) => chart.svg(Style::Embedded),
-            Drawing::Bars(chart) => chart.svg(Style::Embedded),
+impl Figure {
+    /// Returns the legend of charts whose series are parts of a drive: the parts that any chart has.
+    fn legend_of_parts(&self) -> String {
+        let charts = || {
+            self.panes.iter().filter_map(|(_, drawing)| match drawing {
+                Drawing::Chart(chart) if chart.of_parts => Some(chart),
+                _ => None,
+            })
+        };
+        let Some(first) = charts().next() else { return String::new() };
+        let mut html = String::from("<ul class=\"legend\">");
+        for (index, series) in first.series.iter().enumerate() {
+            if charts().any(|chart| chart.series.get(index).is_some_and(|series| !series.points.is_empty())) {
+                let _ = write!(html, "<li>{}{}</li>", swatch(series, Style::Embedded), escape(&series.name));
+            }
         }
+        html + "</ul>"
+    }
+}
+
+/// Returns a chart with its legend as HTML, for a page whose figures do not share their series: a series that the reader
+/// hides is hidden in this chart alone.
+pub fn chart_html(chart: &Chart) -> String {
+    let drawing = Drawing::Chart(chart.clone());
+    let legend = if chart.series.len() > 1 { legend(&drawing) } else { String::new() };
+    format!("<div data-scope=\"\">{legend}{}</div>", drawing.svg())
+}
+
+impl Drawing {
+    /// Returns whether the reader has to choose the drawing before it is shown.
+    fn is_hidden(&self) -> bool {
+        matches!(self, Drawing::Chart(chart) if !chart.series.is_empty() && chart.series.iter().all(|one| one.is_hidden))
+    }
+
+    /// Returns the drawing as SVG, once for broad and once for narrow screens. The style sheet shows one of them. A
+    /// drawing that is narrow anyway stands there once.
+    fn svg(&self) -> String {
+        let (broad, narrow) = match self {
+            Drawing::Chart(chart) if chart.size.0 <= NARROW => return chart.svg(Style::Embedded),
+            Drawing::Chart(chart) => (chart.svg(Style::Embedded), chart.narrow().svg(Style::Embedded)),
+            Drawing::Bars(chart) => (chart.svg(Style::Embedded), chart.narrow().svg(Style::Embedded)),
+        };
+        format!("<div class=\"broad\">{broad}</div><div class=\"narrow\">{narrow}</div>")
     }
 }
 
@@ -117,7 +158,8 @@ fn legend(drawing: &Drawing) -> String {
             for (index, series) in chart.series.iter().enumerate().filter(|(_, series)| !series.points.is_empty()) {
                 let _ = write!(
                     html,
-                    "<li><button type=\"button\" data-series=\"{index}\" aria-pressed=\"true\" disabled>{}{}</button></li>",
+                    "<li><button type=\"button\" data-series=\"{index}\" aria-pressed=\"{}\" disabled>{}{}</button></li>",
+                    !series.is_hidden,
                     swatch(series, Style::Embedded),
                     escape(&series.name)
                 );

@@ -8,6 +8,7 @@
 use super::figure::{Drawing, Figure, Layout};
 use super::intervals::{self, Pane};
 use super::sweep;
+use imbrex_layer::GroupKind;
 use imbrex_sim::metrics::latency::LatencyHistogram;
 use imbrex_sim::metrics::windows::Window;
 use imbrex_sim::results::ServiceTime;
@@ -19,12 +20,15 @@ use crate::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Unit, l
 const CURVE_POINTS: usize = 400;
 /// Largest number of points of a distribution, like [`CURVE_POINTS`] for curves. Thinning keeps at most two points in
 /// each interval of its axis.
-const STEP_POINTS: usize = 700;
+const STEP_POINTS: usize = 500;
 /// Number of steps of a rate over time. More would look like noise at this width.
 const RATE_STEPS: usize = 200;
 /// Largest number of dots of the head's path.
 const HEAD_DOTS: usize = 400;
+/// Largest number of drives whose curves a page shows before the reader chooses others.
+const CURVES_SHOWN: usize = 8;
 const SIZE: (f64, f64) = (580.0, 330.0);
+const WIDE: (f64, f64) = (1180.0, 420.0);
 const SMALL: (f64, f64) = (300.0, 170.0);
 /// Number of nines up to which latency distributions are shown: 99.99 %.
 const NINES: u8 = 4;
@@ -40,6 +44,7 @@ pub(super) fn all(summary: &Summary, series: &[DriveSeries]) -> Vec<Figure> {
         service(summary),
         trade(summary),
         disparity(summary, series),
+        own_work(summary, series),
         head(summary, series),
     ];
     figures.into_iter().flatten().collect()
@@ -48,6 +53,30 @@ pub(super) fn all(summary: &Summary, series: &[DriveSeries]) -> Vec<Figure> {
 /// Returns the number and the legend name of each drive. The names contain only the differences between the drives.
 fn names(summary: &Summary) -> impl Iterator<Item = (usize, String)> {
     sweep::short_names(summary).into_iter().enumerate()
+}
+
+/// Returns whether the curves of each drive are shown before the reader chooses others: at most [`CURVES_SHOWN`]. A
+/// baseline of all drives is shown; then the drives that were asked for, if there are too many at equal distances from the
+/// fastest to the slowest; then further baselines.
+fn shown(summary: &Summary) -> Vec<bool> {
+    let count = summary.drives.len();
+    let baselines: Vec<usize> = (0..count).filter(|index| summary.is_baseline(*index)).collect();
+    let mut shown: Vec<bool> = (0..count).map(|index| baselines == [index]).collect();
+    let mut asked: Vec<usize> = (0..count).filter(|index| !shown[*index] && !summary.drives[*index].baseline).collect();
+    asked.sort_by_key(|index| (summary.drives[*index].latency_ns.all.mean, *index));
+    let mut room = CURVES_SHOWN - shown.iter().filter(|is_shown| **is_shown).count();
+    let chosen = room.min(asked.len());
+    for number in 0..chosen {
+        shown[asked[number * (asked.len() - 1) / (chosen - 1).max(1)]] = true;
+    }
+    room -= chosen;
+    for index in baselines {
+        if room > 0 && !shown[index] {
+            shown[index] = true;
+            room -= 1;
+        }
+    }
+    shown
 }
 
 /// Returns the means and 95 % intervals over the seeds, one pane for each figure; `None` for a run with one seed.
@@ -71,6 +100,7 @@ fn over_seeds(summary: &Summary) -> Option<Figure> {
 }
 
 fn latency(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
+    let shown = shown(summary);
     let pane = |id: &str, name: &str, of: fn(&DriveSeries) -> &LatencyHistogram| {
         let mut chart = Chart::new(
             format!("latency-{id}"),
@@ -79,9 +109,10 @@ fn latency(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
             Axis::percentile("share that took no longer", NINES),
         )
         .described(format!("Cumulative distribution of the latency of {name}, one curve a drive, up to 99.99 %."))
-        .sized(SIZE.0, SIZE.1);
+        .sized(WIDE.0, WIDE.1);
         for (index, drive) in names(summary) {
-            chart = chart.with(Series::new(drive, Shape::Steps, index, cumulative(of(&series[index]))));
+            let curve = Series::new(drive, Shape::Steps, index, cumulative(of(&series[index])));
+            chart = chart.with(curve.hidden(!shown[index]));
         }
         (name.to_string(), Drawing::Chart(chart.thin(STEP_POINTS)))
     };
@@ -91,7 +122,7 @@ fn latency(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
         pane("writes", "writes", |drive| &drive.writes),
     ];
     let caption = "Further left is faster; each line up is ten times fewer requests that took longer.".to_string();
-    Figure { id: "latency", title: "Latency", caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
+    Figure { id: "latency", title: "Latency", caption, layout: Layout::Tabs, is_wide: true, panes }.if_any()
 }
 
 /// Returns the cumulative distribution as points (latency in ns, share of requests that took no longer), up to the
@@ -122,6 +153,7 @@ fn cumulative(histogram: &LatencyHistogram) -> Vec<(f64, f64)> {
 }
 
 fn rate(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
+    let shown = shown(summary);
     let pane = |id: &str, name: &str, unit: Unit, of: fn(&Window) -> u64| {
         let mut chart = Chart::new(
             format!("rate-{id}"),
@@ -133,7 +165,7 @@ fn rate(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
         .sized(SIZE.0, SIZE.1);
         for (index, drive) in names(summary) {
             let points = rates(&series[index], summary.drives[index].duration_ns, of);
-            chart = chart.with(Series::new(drive, Shape::Steps, index, points));
+            chart = chart.with(Series::new(drive, Shape::Steps, index, points).hidden(!shown[index]));
         }
         (name.to_string(), Drawing::Chart(chart))
     };
@@ -310,10 +342,11 @@ fn disparity(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
     )
     .described("How much later than on the baseline each request entered the drive, by request number.")
     .sized(SIZE.0, SIZE.1);
+    let shown = shown(summary);
     for (index, drive) in names(summary) {
         let baseline = summary.baseline_of(index).filter(|baseline| *baseline != index);
         let points = baseline.map(|baseline| gaps(&series[index].issues, &series[baseline].issues)).unwrap_or_default();
-        chart = chart.with(Series::new(drive, Shape::Line, index, points));
+        chart = chart.with(Series::new(drive, Shape::Line, index, points).hidden(!shown[index]));
     }
     let caption = "A rising line is a drive falling behind its baseline, which the table names; a level one keeps up \
                    (Hajkazemi 2019, figure 13)."
@@ -337,30 +370,83 @@ fn gaps(ours: &[(u64, u64)], baseline: &[(u64, u64)]) -> Vec<(f64, f64)> {
     points
 }
 
+/// Kinds of work on the map of a drive, with their names and looks. Cleaning looks as in the other charts.
+const WORK: [(GroupKind, &str, usize); 4] = [
+    (GroupKind::Host, "requests of the host", 0),
+    (GroupKind::Cleaning, "cleaning", 1),
+    (GroupKind::Migration, "migration", 3),
+    (GroupKind::Recovery, "recovery", 2),
+];
+
+/// Draws the map of each drive: the track under the head over time, by the work that was done there.
 fn head(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
-    let farthest = series.iter().flat_map(|drive| drive.head.iter().map(|point| point.1)).max()?;
+    let shown = shown(summary);
     let mut panes = Vec::new();
     for (index, drive) in names(summary) {
         let path = &series[index].head;
         let every = path.len().div_ceil(HEAD_DOTS).max(1);
-        let dots: Vec<_> = path.iter().step_by(every).map(|&(at_ns, track)| (at_ns as f64, track as f64)).collect();
         let mut chart = Chart::new(
             format!("head-{index}"),
-            format!("Head position of {drive}"),
+            format!("Map of {drive} over time"),
             Axis::linear("", Unit::Nanoseconds),
-            Axis::linear("track", Unit::Count).ranged(0.0, (farthest as f64 * 1.02).max(1.0)),
+            Axis::linear("track", Unit::Count),
         )
-        .described("Track under the head over simulated time, from the outermost, one dot a sample.")
+        .described(
+            "Track under the head over simulated time, from the outermost, one dot a sample, by the work done there.",
+        )
+        .of_parts()
         .sized(SMALL.0, SMALL.1);
-        // Each chart lists the other drives without points, so that the number of a series remains the number of its drive.
-        for (other, name) in names(summary) {
-            let points = if other == index { dots.clone() } else { Vec::new() };
-            chart = chart.with(Series::new(name, Shape::Dots, other, points));
+        for (kind, name, look) in WORK {
+            let samples = path.iter().step_by(every).filter(|sample| sample.kind == kind);
+            let dots = samples.map(|sample| (sample.at_ns as f64, sample.radial_track as f64)).collect();
+            chart = chart.with(Series::new(name, Shape::Dots, look, dots).hidden(!shown[index]));
         }
         panes.push((drive.to_string(), Drawing::Chart(chart)));
     }
-    let caption = "Track under the head, from the outermost, over simulated time; one dot a sample.".to_string();
-    Figure { id: "head", title: "Head position", caption, layout: Layout::Grid, is_wide: true, panes }.if_any()
+    let caption =
+        "Track under the head, from the outermost, over simulated time; one dot a sample. The colour is the work \
+                   that the drive did there. Each drive has an axis of its own."
+            .to_string();
+    let title = "Map of the drive over time";
+    Figure { id: "head", title, caption, layout: Layout::Grid, is_wide: true, panes }.if_any()
+}
+
+/// Draws the share of time that each drive spent on the layer's own work, over simulated time.
+fn own_work(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
+    let shown = shown(summary);
+    let mut chart = Chart::new(
+        "own-work-steps",
+        "Share of time spent cleaning",
+        Axis::linear("simulated time", Unit::Nanoseconds),
+        Axis::linear("share of time", Unit::Share).ranged(0.0, 1.0),
+    )
+    .described("Share of each stretch of simulated time that the layer's own work took, one curve a drive.")
+    .sized(SIZE.0, SIZE.1);
+    for (index, drive) in names(summary) {
+        let points = busy_shares(&series[index]);
+        chart = chart.with(Series::new(drive, Shape::Steps, index, points).hidden(!shown[index]));
+    }
+    let caption =
+        "Cleaning, migration and recovery by the layer, before, between and after requests. At 100 % the drive does \
+                   nothing else."
+            .to_string();
+    let panes = vec![("share".to_string(), Drawing::Chart(chart))];
+    let (id, title) = ("own-work", "Cleaning over time");
+    Figure { id, title, caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
+}
+
+/// Returns the points (begin in ns, share of the layer's own work) of at most [`RATE_STEPS`] steps, and a last point at the
+/// end of the last step; none for a drive without such work.
+fn busy_shares(series: &DriveSeries) -> Vec<(f64, f64)> {
+    let together = merged(series.own_work.len());
+    let width_ns = series.own_work_window_ns as f64 * together as f64;
+    let sums = series.own_work.chunks(together).map(|windows| windows.iter().sum::<u64>() as f64);
+    let mut points: Vec<_> =
+        sums.enumerate().map(|(index, sum)| (index as f64 * width_ns, (sum / width_ns).min(1.0))).collect();
+    if !points.is_empty() {
+        points.push((points.len() as f64 * width_ns, 0.0));
+    }
+    points
 }
 
 #[cfg(test)]

@@ -34,9 +34,9 @@ pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
         let _ = write!(html, "<th>{}</th>", escape(name));
     }
     html += "</tr></thead><tbody>";
-    for drive in &summary.drives {
+    for index in table::order(&summary.drives) {
         html += "<tr>";
-        for cell in table::row(drive) {
+        for cell in table::row(&summary.drives[index]) {
             let _ = write!(html, "<td>{}</td>", escape(&cell));
         }
         html += "</tr>";

@@ -16,6 +16,7 @@ mod figures;
 pub mod fragment;
 mod glossary;
 pub mod intervals;
+mod sentence;
 mod slowest;
 mod sweep;
 #[cfg(test)]
@@ -63,11 +64,20 @@ impl Folder {
 pub fn html(summary: &Summary, series: &[DriveSeries], explained: Option<&ExplainDocument>) -> String {
     assert_eq!(summary.drives.len(), series.len(), "every drive has its curves");
     let figures = figures::all(summary, series);
-    let mut body = masthead(summary);
-    body += "<main><section aria-labelledby=\"comparison\"><h2 id=\"comparison\">Comparison</h2>";
+    let mut body = masthead(summary, sentence::sentence(summary, explained).as_deref());
+    // The chart that shows what the sentence says stands before all tables.
+    let (first, others): (Vec<&Figure>, Vec<&Figure>) = figures.iter().partition(|figure| figure.id == "latency");
+    body += "<main>";
+    if !first.is_empty() {
+        body += &format!(
+            "<section aria-labelledby=\"result\"><h2 id=\"result\" class=\"unseen\">Result</h2><div class=\"figures first\">{}</div></section>",
+            html_of(&first)
+        );
+    }
+    body += "<section aria-labelledby=\"comparison\"><h2 id=\"comparison\">Comparison</h2>";
     body += &comparison::table(summary);
     body += "</section>";
-    body += &charts(&figures);
+    body += &charts_section(&others);
     body += &explained.map_or(String::new(), slowest::section);
     body += &made(summary);
     body += &glossary::section();
@@ -100,10 +110,23 @@ pub fn json(summary: &serde_json::Value, figures: &[Figure]) -> String {
 
 /// Returns the section `Charts` of a page, as HTML, with `figures` in their order.
 pub fn charts(figures: &[Figure]) -> String {
-    let mut html =
-        String::from("<section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">");
-    figures.iter().for_each(|figure| html += &figure.html());
-    html + "</div></section>"
+    charts_section(&figures.iter().collect::<Vec<_>>())
+}
+
+fn charts_section(figures: &[&Figure]) -> String {
+    format!(
+        "<section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">{}</div></section>",
+        html_of(figures)
+    )
+}
+
+fn html_of(figures: &[&Figure]) -> String {
+    figures.iter().map(|figure| figure.html()).collect()
+}
+
+/// Returns the sentence on top of a page, as HTML. `text` is plain text.
+pub fn verdict(text: &str) -> String {
+    format!("<p class=\"verdict\">{}</p>", escape(text))
 }
 
 fn head(title: &str) -> String {
@@ -119,12 +142,13 @@ fn head(title: &str) -> String {
          script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\"><meta name=\"referrer\" content=\"no-referrer\">\
-         <title>{}</title><style>{style}</style></head><body>",
+         <title>{}</title><style>{style}</style>\
+         <noscript><style>svg .hidden,.cell.hidden{{display:inline}}</style></noscript></head><body>",
         escape(title)
     )
 }
 
-fn masthead(summary: &Summary) -> String {
+fn masthead(summary: &Summary, sentence: Option<&str>) -> String {
     let workload = &summary.workload;
     let count = |value: u64| label::count(value as f64);
     let mut facts = vec![
@@ -146,9 +170,10 @@ fn masthead(summary: &Summary) -> String {
     }
     let drives = summary.drives.len();
     format!(
-        "<header><p class=\"kind\">imbrex simulate</p><h1>{}</h1><p class=\"facts\">{}</p><p class=\"facts\">\
+        "<header><p class=\"kind\">imbrex simulate</p><h1>{}</h1>{}<p class=\"facts\">{}</p><p class=\"facts\">\
          {drives} drive{} side by side in simulated time · {} · version {}</p></header>",
         escape(&workload.name),
+        sentence.map_or(String::new(), verdict),
         facts.join(" · "),
         if drives == 1 { "" } else { "s" },
         seed_words(summary),

@@ -60,6 +60,8 @@ fn a_run_of_nothing_still_makes_a_page() {
         all: Default::default(),
         windows: vec![Default::default()],
         window_ns: 1,
+        own_work: Vec::new(),
+        own_work_window_ns: 1,
         head: Vec::new(),
         issues: Vec::new(),
     };

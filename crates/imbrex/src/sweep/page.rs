@@ -8,12 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::row::{HALF_WIDTH, Row, number};
-use crate::chart::{Axis, Chart, Style, Unit, escape, swatch};
-use crate::report::{LOGARITHM_FROM, Point, charts_json, document, with_error_bars, y_axis};
+use crate::chart::{Axis, Chart, Unit, escape};
+use crate::report::figure::chart_html;
+use crate::report::{LOGARITHM_FROM, Point, charts_json, document, verdict, with_error_bars, y_axis};
+use crate::table_form::{Cell, Cells, Column};
 
 const SIZE: (f64, f64) = (580.0, 330.0);
 /// Largest number of lines of a chart. More could not be distinguished.
 const LINES_MAX: usize = 40;
+/// Largest number of lines of a chart that are shown before the reader chooses others.
+const LINES_SHOWN: usize = 8;
 
 /// Quantities to draw: the column, its name, its unit, and the column of the number of requests it was measured on, if
 /// any. Rows with no such requests have no point.
@@ -153,7 +157,7 @@ fn chart(
         .described(format!("{name} against {parameter}, a line for each drive.{bars}"))
         .sized(SIZE.0, SIZE.1);
     for (look, (name, points)) in drawn.into_iter().enumerate() {
-        chart = chart.with(with_error_bars(name, look, points));
+        chart = chart.with(with_error_bars(name, look, points).hidden(look >= LINES_SHOWN));
     }
     Some(chart)
 }
@@ -164,19 +168,16 @@ pub fn html(title: &str, rows: &[Row], parameters: &[String]) -> String {
     let charts = charts(rows, parameters);
     let failed = rows.iter().filter(|row| row.text("error").is_some()).count();
     let mut body = format!(
-        "<header><p class=\"kind\">imbrex sweep</p><h1>{}</h1><p class=\"facts\"><b>{}</b> points, {failed} failed{} · version {}</p></header><main>",
+        "<header><p class=\"kind\">imbrex sweep</p><h1>{}</h1>{}<p class=\"facts\"><b>{}</b> points, {failed} failed{} · version {}</p></header><main>",
         escape(title),
+        sentence(rows, parameters).map_or(String::new(), |text| verdict(&text)),
         rows.len(),
         in_common(rows, parameters),
         env!("CARGO_PKG_VERSION")
     );
     body += "<section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">";
     for chart in &charts {
-        let _ = write!(body, "<figure class=\"chart\"><h3>{}</h3><ul class=\"legend\">", escape(&chart.title));
-        for series in &chart.series {
-            let _ = write!(body, "<li>{}{}</li>", swatch(series, Style::Embedded), escape(&series.name));
-        }
-        let _ = write!(body, "</ul>{}</figure>", chart.svg(Style::Embedded));
+        let _ = write!(body, "<figure class=\"chart\"><h3>{}</h3>{}</figure>", escape(&chart.title), chart_html(chart));
     }
     body += "</div>";
     if charts.iter().any(|chart| chart.series.iter().any(|series| !series.half_widths.is_empty())) {
@@ -188,11 +189,39 @@ pub fn html(title: &str, rows: &[Row], parameters: &[String]) -> String {
     document(&format!("{title} – imbrex sweep"), &body, &charts_json(&charts.iter().collect::<Vec<_>>()))
 }
 
+/// Returns a sentence on the points with the shortest and the longest mean latency, of writes if there are any; `None` if
+/// fewer than two points have it.
+fn sentence(rows: &[Row], parameters: &[String]) -> Option<String> {
+    let measured = |column: &str, of: &str| -> Vec<(f64, &Row)> {
+        let has_any = |row: &&Row| row.number(of).is_some_and(|count| count > 0.0);
+        rows.iter().filter(has_any).filter_map(|row| Some((row.number(column)?, row))).collect()
+    };
+    let writes = measured("write_mean_ns", "host_writes");
+    let (name, mut found) = match writes.len() {
+        0 | 1 => ("reads", measured("read_mean_ns", "host_reads")),
+        _ => ("writes", writes),
+    };
+    found.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let ((least, best), (most, worst)) = (found.first()?, found.last().filter(|_| found.len() > 1)?);
+    let at = |row: &Row| {
+        let mut words = vec![row.text("drive_head").unwrap_or_default().to_string()];
+        words.extend(parameters.iter().filter_map(|name| Some(format!("{name}={}", row.text(name)?))));
+        words.join(", ")
+    };
+    let (least, most) = (crate::chart::label::duration(*least), crate::chart::label::duration(*most));
+    Some(format!(
+        "Of {} points, the mean latency of {name} is shortest at {}: {least}. It is longest at {}: {most}.",
+        found.len(),
+        at(best),
+        at(worst)
+    ))
+}
+
 /// Returns the table of all points: the parameters, and the results or the error.
 fn table(rows: &[Row], parameters: &[String]) -> String {
     let mut html = String::from(
         "<section aria-labelledby=\"points\"><h2 id=\"points\">Points</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
-         aria-labelledby=\"points\"><table class=\"made\"><thead><tr><th scope=\"col\">Workload</th><th scope=\"col\">Drive</th>",
+         aria-label=\"Table of the points\"><table class=\"made\"><thead><tr><th scope=\"col\">Workload</th><th scope=\"col\">Drive</th>",
     );
     for parameter in parameters {
         let _ = write!(html, "<th scope=\"col\">{}</th>", escape(parameter));
@@ -200,31 +229,59 @@ fn table(rows: &[Row], parameters: &[String]) -> String {
     html += "<th scope=\"col\">write mean</th><th scope=\"col\">read mean</th><th scope=\"col\">write ampl.</th>\
              <th scope=\"col\">error</th></tr></thead><tbody>";
     for row in rows {
-        let half = |name: &str| row.number(&format!("{name}{HALF_WIDTH}")).filter(|half| *half > 0.0);
-        let ms = |name: &str, of: &str| match (row.number(name), row.number(of)) {
-            (Some(_), Some(0.0)) => "–".to_string(),
-            (Some(ns), _) => {
-                let half = half(name).map(|half| format!(" ± {}", crate::human::duration_ns(half as u64)));
-                crate::human::duration_ns(ns as u64) + &half.unwrap_or_default()
-            }
-            (None, _) => String::new(),
-        };
-        let mut cells = vec![row.text("workload").unwrap_or_default().to_string()];
-        cells.push(row.text("drive_head").unwrap_or_default().to_string());
-        cells.extend(parameters.iter().map(|parameter| row.text(parameter).unwrap_or_default().to_string()));
-        cells.push(ms("write_mean_ns", "host_writes"));
-        cells.push(ms("read_mean_ns", "host_reads"));
-        let half = half("write_amplification").map(|half| format!(" ± {}", crate::human::ratio(half)));
-        let amplification = row.number("write_amplification").map_or_else(String::new, crate::human::ratio);
-        cells.push(amplification + &half.unwrap_or_default());
-        cells.push(row.text("error").unwrap_or_default().to_string());
         html += "<tr>";
-        for cell in cells {
+        for cell in texts(row, parameters) {
             let _ = write!(html, "<td>{}</td>", escape(&cell));
         }
         html += "</tr>";
     }
     html + "</tbody></table></div></section>"
+}
+
+/// Returns the points as a table for a terminal or for other programs. In CSV, times are in nanoseconds.
+pub fn cells(rows: &[Row], parameters: &[String]) -> Cells {
+    let mut columns = vec![Column::text("workload", "workload"), Column::text("drive", "drive")];
+    columns.extend(parameters.iter().map(|name| Column::text(name, name)));
+    let numbers = [
+        ("write_mean_ns", "write mean", Some("host_writes")),
+        ("read_mean_ns", "read mean", Some("host_reads")),
+        ("write_amplification", "write ampl.", None),
+    ];
+    columns.extend(numbers.iter().map(|(name, heading, _)| Column::numeric(name, heading)));
+    columns.push(Column::text("error", "error"));
+    let cells_of = |row: &Row| {
+        let mut cells: Vec<Cell> = texts(row, parameters).into_iter().map(Cell::text).collect();
+        for (index, (name, _, of)) in numbers.iter().enumerate() {
+            let is_there = of.is_none_or(|of| row.number(of) != Some(0.0));
+            let cell = &mut cells[2 + parameters.len() + index];
+            cell.number = row.number(name).filter(|_| is_there);
+        }
+        cells
+    };
+    Cells { columns, rows: rows.iter().map(cells_of).collect() }
+}
+
+/// Returns the cells of a point: workload, drive, parameters, latencies, write amplification, error.
+fn texts(row: &Row, parameters: &[String]) -> Vec<String> {
+    let half = |name: &str| row.number(&format!("{name}{HALF_WIDTH}")).filter(|half| *half > 0.0);
+    let ms = |name: &str, of: &str| match (row.number(name), row.number(of)) {
+        (Some(_), Some(0.0)) => "–".to_string(),
+        (Some(ns), _) => {
+            let half = half(name).map(|half| format!(" ± {}", crate::human::duration_ns(half as u64)));
+            crate::human::duration_ns(ns as u64) + &half.unwrap_or_default()
+        }
+        (None, _) => String::new(),
+    };
+    let mut cells = vec![row.text("workload").unwrap_or_default().to_string()];
+    cells.push(row.text("drive_head").unwrap_or_default().to_string());
+    cells.extend(parameters.iter().map(|parameter| row.text(parameter).unwrap_or_default().to_string()));
+    cells.push(ms("write_mean_ns", "host_writes"));
+    cells.push(ms("read_mean_ns", "host_reads"));
+    let half = half("write_amplification").map(|half| format!(" ± {}", crate::human::ratio(half)));
+    let amplification = row.number("write_amplification").map_or_else(String::new, crate::human::ratio);
+    cells.push(amplification + &half.unwrap_or_default());
+    cells.push(row.text("error").unwrap_or_default().to_string());
+    cells
 }
 
 #[cfg(test)]
@@ -276,7 +333,7 @@ mod tests {
         let page = html("a sweep", &rows, &["share".to_string()]);
         assert!(page.contains("<td>1.0 µs ± 500 ns</td>") && page.contains("\"half_widths\":[500,250]"), "{page}");
         // One bar: a cap, the vertical line, another cap.
-        let svg = drawn.svg(Style::Embedded);
+        let svg = drawn.svg(crate::chart::Style::Embedded);
         let bars = svg.split("stroke-width:1.2\" d=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("bars");
         assert_eq!((bars.matches('V').count(), bars.matches('H').count()), (2, 4), "{bars}");
     }

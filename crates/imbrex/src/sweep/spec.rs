@@ -12,6 +12,8 @@
 //! queue = [1, 32]
 //! ```
 
+use std::path::Path;
+
 use toml::{Table, Value};
 
 use super::texts;
@@ -80,6 +82,33 @@ impl Spec {
             options: several("options")?,
         };
         spec.with_ranges().map_err(|failure| Failure { message: format!("{place}: {}", failure.message), ..failure })
+    }
+
+    /// Makes the paths of traces and profiles relative to `folder`, the folder of the file that names them.
+    ///
+    /// # Errors
+    ///
+    /// If a path names a file in the current directory and none in `folder`.
+    pub fn in_folder(mut self, folder: &Path) -> Result<Spec, Failure> {
+        if folder.as_os_str().is_empty() || folder == Path::new(".") {
+            return Ok(self);
+        }
+        for text in self.workloads.iter_mut().chain(&mut self.drives) {
+            // The path of a profile ends in .toml; parameters may follow it.
+            let end = text.find(".toml").map_or(text.len(), |at| at + ".toml".len());
+            let (path, rest) = text.split_at(end);
+            let joined = folder.join(path);
+            if joined.is_file() {
+                *text = format!("{}{rest}", joined.display());
+            } else if Path::new(path).is_relative() && Path::new(path).is_file() {
+                return Err(Failure::usage(format!(
+                    "{path}: paths in a sweep are relative to its file: no {}",
+                    joined.display()
+                ))
+                .or_try("a path from the folder of the sweep's file, or an absolute path"));
+            }
+        }
+        Ok(self)
     }
 
     /// Returns the specification with each range of a parameter or option replaced by its values, and checks it. Ranges

@@ -17,6 +17,7 @@
 
 use imbrex_units::quantity;
 
+use crate::drives::{ALL, one_of_every_kind};
 use crate::error::Failure;
 
 /// Largest number of drives of one text: more than anyone would compare.
@@ -27,12 +28,16 @@ const ONE: u64 = 10u64.pow(PLACES);
 
 /// Returns the texts of the drives that `text` names: one for each combination of the values of its parameters, the
 /// last of which varies fastest. Values are separated by `|` or given as a range, such as `cache_share=1%..10%/1%`. A
-/// text with single values only is returned unchanged, and so is the name of a TOML file.
+/// text with single values only is returned unchanged, and so is the name of a TOML file. The word `all` stands for one
+/// drive for each layer that is not host-managed.
 ///
 /// # Errors
 ///
 /// If a range is invalid, or if the text names more than 1000 drives.
 pub fn expand(text: &str) -> Result<Vec<String>, Failure> {
+    if text == ALL {
+        return Ok(one_of_every_kind());
+    }
     let Some((head, settings)) = text.split_once(':').filter(|_| !text.ends_with(".toml")) else {
         return Ok(vec![text.to_string()]);
     };

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use imbrex_disk::{Command, Lba, Operation, Pba, SimDuration, SimTime};
-use imbrex_layer::{Medium, Plan, StepOp};
+use imbrex_layer::{GroupKind, Medium, Plan, Step, StepOp};
 use imbrex_trace::Source;
 
 use super::Engine;
@@ -174,7 +174,29 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         parts.cleaning += time.cleaning.0;
         let mechanical = time.seek + time.rotation + time.transfer + time.cleaning_before_host;
         parts.overhead += end.since(begin).saturating_sub(mechanical).0;
-        self.cleaning.spend(begin, time.cleaning);
+        self.spend_on_cleaning(begin, time.cleaning);
+    }
+
+    fn spend_on_cleaning(&mut self, from: SimTime, time: SimDuration) {
+        self.cleaning.spend(from, time);
+        if time.0 > 0 {
+            self.metrics.own_work.spend(from, time);
+        }
+    }
+
+    /// Returns the position of the head in the current plan, which ends at `end`: if the layer did work of its own, at the
+    /// end of the last phase of that work.
+    fn head_sample(&self, end: SimTime) -> HeadSample {
+        let actuator = self.timing.actuator();
+        let own = self.plan.phases.iter().enumerate().rev().find(|(_, phase)| phase.kind != GroupKind::Host);
+        let kind = own.map_or(GroupKind::Host, |(_, phase)| phase.kind);
+        let on_disk = |step: &&Step| step.is_access() && step.medium == Medium::Disk;
+        let last = own.and_then(|(index, _)| self.plan.steps_of(index).iter().rev().find(on_disk));
+        let radial_track = match last {
+            Some(step) => self.drive.disk.geometry.locate(step.pba).radial_track,
+            None => actuator.radial_track(),
+        };
+        HeadSample { at_ns: end.0, radial_track, kind }
     }
 
     /// Moves into the batch waiting commands that begin in the sectors `joinable` and may be served in the same
@@ -224,15 +246,15 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
         self.read_ahead.carried_out(&self.commands, &self.plan, start + time.whole);
         self.metrics.parts.cleaning += time.cleaning.0;
-        self.cleaning.spend(start, time.cleaning);
+        self.spend_on_cleaning(start, time.cleaning);
         self.look_at(start, start + time.whole);
         time
     }
 
     /// Checks and reports the current plan, carried out from `start` to `end`.
     fn look_at(&mut self, start: SimTime, end: SimTime) {
-        let radial_track = self.timing.actuator().radial_track();
-        self.metrics.head.see(HeadSample { at_ns: end.0, radial_track });
+        let sample = self.head_sample(end);
+        self.metrics.head.see(sample);
         if let Some(checker) = &mut self.checker
             && let Err(error) = checker.check(&self.plan, &self.commands, self.drive.layer.as_ref())
         {

@@ -1,5 +1,6 @@
 //! Measurements: latencies, counters, windows, cleaning, and bounded series for the charts.
 
+pub mod busy;
 pub mod cleaning;
 pub mod counters;
 pub mod latency;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use imbrex_disk::{Direction, Operation, SimDuration, SimTime};
+use imbrex_layer::GroupKind;
 
+use super::busy::BusyTimeline;
 use super::counters::Counters;
 use super::latency::LatencyHistogram;
 use super::series::Series;
@@ -14,13 +16,16 @@ use crate::results::ServiceTime;
 /// Maximum number of samples of the head's path and of issue times.
 const SERIES_CAPACITY: usize = 4096;
 
-/// Radial position of the head at one time.
+/// Radial position of the head in one plan: at the end of the layer's own work if the plan has such work, otherwise at the
+/// end of the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeadSample {
-    /// Simulated time in nanoseconds since the start of the run.
+    /// Simulated time of the end of the plan, in nanoseconds since the start of the run.
     pub at_ns: u64,
     /// Track under the head, counted from 0 at the outer diameter.
     pub radial_track: u32,
+    /// Purpose of the work there: the layer's own work if the plan has such work, otherwise serving the host.
+    pub kind: GroupKind,
 }
 
 /// Measurements at the host in one run, since measuring began.
@@ -54,10 +59,12 @@ pub struct RunMetrics {
     /// every n-th request since measuring began, at most 4096. The number n is 1 at first and doubles when the series
     /// is full. Rejected requests are left out.
     pub issues: Series<u64>,
-    /// Samples of the radial position of the head at the ends of plans: every n-th plan since measuring began, at most
+    /// Samples of the radial position of the head in plans: every n-th plan since measuring began, at most
     /// 4096. A plan is the list of accesses for requests, a cache write-back or background work. The number n is 1 at
     /// first and doubles when the series is full.
     pub head: Series<HeadSample>,
+    /// Time of the layer's own work (cleaning, migration and recovery) since measuring began.
+    pub own_work: BusyTimeline,
     /// Number of requests that were rejected since measuring began, by the text of the reason.
     pub rejected: BTreeMap<&'static str, u64>,
     /// Simulated time at which measuring began: the start of the run, or the end of the warm-up.
@@ -85,6 +92,7 @@ impl RunMetrics {
             waiting: Waiting::new(begin, window, depth),
             issues: Series::new(SERIES_CAPACITY),
             head: Series::new(SERIES_CAPACITY),
+            own_work: BusyTimeline::new(window, begin),
             rejected: BTreeMap::new(),
             begun: begin,
             ended: begin,

@@ -97,6 +97,8 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     if args.json {
         output::line(&json::text(&output::with_warnings(&document)?).map_err(Failure::failed)?);
+    } else if let Some(form) = args.table.table {
+        output::part(&table::cells(&ran).in_form(form));
     } else {
         output::line(&table::text(&ran));
     }
@@ -138,6 +140,7 @@ fn list(args: &BenchArgs) -> Result<ExitCode, Failure> {
         ("--page-cache", args.page_cache.is_some()),
         ("--served", args.served.is_some()),
         ("--json", args.json),
+        ("--table", args.table.table.is_some()),
         ("--out", args.out.is_some()),
         ("--trace-events", args.events.trace_events.is_some()),
     ];

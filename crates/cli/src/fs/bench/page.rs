@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 
 use imbrex::chart::{Unit, escape, label};
-use imbrex::report::{charts, document, intervals, json, shell};
+use imbrex::report::{charts, document, intervals, json, shell, verdict};
 use imbrex_fs::executor::Cause;
 use imbrex_fs::load::bench::{Figures, Kind, Phase};
 use serde_json::Value;
@@ -55,15 +55,39 @@ fn masthead(summary: &Value, ran: &BenchOutput) -> String {
     let elapsed = words_of(ran, "elapsed_ns", ran.elapsed_ns() as f64, Unit::Nanoseconds);
     facts.push(format!("<b>{elapsed}</b> {clock}"));
     format!(
-        "<header><p class=\"kind\">imbrex fs bench</p><h1>{}</h1><p class=\"facts\">{}</p><p class=\"facts\">{}</p>\
+        "<header><p class=\"kind\">imbrex fs bench</p><h1>{}</h1>{}<p class=\"facts\">{}</p><p class=\"facts\">{}</p>\
          <p class=\"facts\">{} · {} · version {}</p></header>",
         escape(text(summary, "benchmark")),
+        sentence(ran).map_or(String::new(), |text| verdict(&text)),
         escape(text(summary, "about")),
         facts.join(" · "),
         system(summary, ran),
         seeds(summary, ran),
         escape(text(summary, "imbrex")),
     )
+}
+
+/// Returns a sentence on the phase that took longest: its pace, the kind of operation with the longest 99th percentile, and
+/// the longest operation. `None` if nothing was done.
+fn sentence(ran: &BenchOutput) -> Option<String> {
+    let phases = || ran.phases.iter().map(|(phase, ..)| phase).filter(|phase| phase.done > 0);
+    let longest = phases().max_by_key(|phase| phase.elapsed_ns)?;
+    let (kind, figures) = longest.measured.iter().max_by_key(|(_, figures)| figures.latency.quantile_ns(0.99))?;
+    let kinds = || phases().flat_map(|phase| phase.measured.iter().map(move |(kind, figures)| (phase, *kind, figures)));
+    let (phase, slowest, of_slowest) = kinds().max_by_key(|(_, _, figures)| figures.latency.max_ns())?;
+    Some(format!(
+        "In {}, {} operations are done a second, {}. Of a {}, the mean latency is {}, the 99th percentile {}. The longest \
+         operation is a {} in {}: {}.",
+        longest.name,
+        label::count(rate(longest.done, longest.elapsed_ns)),
+        Unit::BytesPerSecond.label(rate(longest.bytes(), longest.elapsed_ns)),
+        kind.name(),
+        label::duration(figures.latency.mean_ns() as f64),
+        label::duration(figures.latency.quantile_ns(0.99) as f64),
+        slowest.name(),
+        phase.name,
+        label::duration(of_slowest.latency.max_ns() as f64),
+    ))
 }
 
 /// Returns the seed in words; with several, their number, the first and the last.

@@ -118,6 +118,15 @@ impl BenchOutput {
         }
     }
 
+    /// Returns the mean of a figure over the seeds; `value`, the figure of the run, for one seed. `None` if a run with another
+    /// seed does not have the figure.
+    pub(super) fn mean(&self, path: &str, value: f64) -> Option<f64> {
+        match &self.over_seeds {
+            None => Some(value),
+            Some(over) => over.figures.get(path).map(|over| over.mean),
+        }
+    }
+
     /// Returns the seeds in words, such as `3 seeds, 1 to 3`; `None` for one seed.
     pub(super) fn seeds_in_words(&self) -> Option<String> {
         in_words(&self.over_seeds.as_ref()?.seeds)

@@ -2,6 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use imbrex::human;
+use imbrex::table_form::{Cell, Cells, Column};
 
 use super::{BenchOutput, Timed};
 
@@ -75,6 +76,47 @@ pub(super) fn text(ran: &BenchOutput) -> String {
         lines.push("each run started from the state found, and the file system stayed as it was".into());
     }
     lines.join("\n")
+}
+
+/// Returns the kinds of operations of all phases as a table for other programs: times in nanoseconds, means over the seeds if
+/// there are several.
+pub(super) fn cells(ran: &BenchOutput) -> Cells {
+    let columns = vec![
+        Column::text("phase", "phase"),
+        Column::text("kind", "kind"),
+        Column::numeric("done", "done"),
+        Column::numeric("elapsed_ns", "time"),
+        Column::numeric("done_per_second", "a second"),
+        Column::numeric("bytes_per_second", "MB/s"),
+        Column::numeric("count", "count"),
+        Column::numeric("mean_ns", "mean"),
+        Column::numeric("p99_ns", "p99"),
+        Column::numeric("longest_ns", "longest"),
+    ];
+    let mut rows = Vec::new();
+    for (number, (phase, ..)) in ran.phases.iter().enumerate() {
+        let cell = |path: String, value: f64, shown: fn(f64) -> String| {
+            let path = format!("phases.{number}.{path}");
+            match ran.mean(&path, value) {
+                Some(mean) => Cell::number(mean, ran.shown(&path, value, shown)),
+                None => Cell::none(),
+            }
+        };
+        for (kind, figures) in &phase.measured {
+            let (latency, of) = (&figures.latency, |path: &str| format!("kinds.{}.{path}", kind.name()));
+            let times = [("mean", latency.mean_ns()), ("p99", latency.quantile_ns(0.99)), ("max", latency.max_ns())];
+            let mut row = vec![Cell::text(phase.name), Cell::text(kind.name())];
+            row.push(cell("done".into(), phase.done as f64, count));
+            row.push(cell("elapsed_ns".into(), phase.elapsed_ns as f64, duration));
+            row.push(cell("done_per_second".into(), rate(phase.done, phase.elapsed_ns), |rate| format!("{rate:.1}")));
+            let bytes_per_second = rate(phase.bytes(), phase.elapsed_ns);
+            row.push(cell("bytes_per_second".into(), bytes_per_second, |rate| format!("{:.2}", rate / 1e6)));
+            row.push(cell(of("count"), latency.count() as f64, count));
+            row.extend(times.map(|(name, ns)| cell(of(&format!("latency_ns.{name}")), ns as f64, duration)));
+            rows.push(row);
+        }
+    }
+    Cells { columns, rows }
 }
 
 fn count(count: f64) -> String {

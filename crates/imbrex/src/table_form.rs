@@ -1,0 +1,212 @@
+//! Tables for other programs: CSV, Markdown and LaTeX.
+//!
+//! Invariants:
+//! 1. A table of CSV has whole numbers and fractions without units; the name of a column has the unit.
+//! 2. Tables of Markdown and LaTeX have the cells of the terminal.
+
+use std::fmt::Write as _;
+
+/// A form of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TableForm {
+    /// Comma-separated values (RFC 4180): numbers in base units, for programs.
+    Csv,
+    /// A table of Markdown, for pages.
+    Markdown,
+    /// An environment `tabular` of LaTeX with the rules of the package `booktabs`, for papers.
+    Latex,
+}
+
+impl TableForm {
+    /// All forms, in the order of the help text.
+    pub const ALL: [TableForm; 3] = [TableForm::Csv, TableForm::Markdown, TableForm::Latex];
+
+    /// Returns the name of the form on the command line: `csv`, `markdown` or `latex`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TableForm::Csv => "csv",
+            TableForm::Markdown => "markdown",
+            TableForm::Latex => "latex",
+        }
+    }
+}
+
+/// A column: its name in CSV, which ends in the unit of its numbers, and its heading elsewhere.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Column {
+    /// Name in CSV.
+    pub name: String,
+    /// Heading in Markdown and LaTeX.
+    pub heading: String,
+    /// Whether the column contains numbers, which are aligned to the right.
+    pub is_numeric: bool,
+}
+
+impl Column {
+    /// Creates a column of texts.
+    pub fn text(name: &str, heading: &str) -> Column {
+        Column { name: name.into(), heading: heading.into(), is_numeric: false }
+    }
+
+    /// Creates a column of numbers.
+    pub fn numeric(name: &str, heading: &str) -> Column {
+        Column { name: name.into(), heading: heading.into(), is_numeric: true }
+    }
+}
+
+/// A cell: its text, and its number in the unit of its column, if it has one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cell {
+    /// Text in Markdown and LaTeX, and in CSV if there is no number.
+    pub shown: String,
+    /// Number in CSV.
+    pub number: Option<f64>,
+}
+
+impl Cell {
+    /// Creates a cell of text.
+    pub fn text(text: impl Into<String>) -> Cell {
+        Cell { shown: text.into(), number: None }
+    }
+
+    /// Creates a cell with a number and its text.
+    pub fn number(number: f64, shown: impl Into<String>) -> Cell {
+        Cell { shown: shown.into(), number: Some(number) }
+    }
+
+    /// Creates a cell without a value: empty in CSV, a dash elsewhere.
+    pub fn none() -> Cell {
+        Cell { shown: "–".into(), number: None }
+    }
+}
+
+/// A table of cells.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cells {
+    /// The columns, from left to right.
+    pub columns: Vec<Column>,
+    /// The rows, each with one cell per column.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+impl Cells {
+    /// Creates a table of texts. The names of the columns in CSV are their headings, with underscores for spaces.
+    pub fn of_texts(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Cells {
+        let columns = headings.iter().map(|heading| Column::text(&heading.replace(' ', "_"), heading)).collect();
+        let rows = rows.into_iter().map(|row| row.into_iter().map(Cell::text).collect()).collect();
+        Cells { columns, rows }
+    }
+
+    /// Returns the table in a form, with a line feed after each line.
+    pub fn in_form(&self, form: TableForm) -> String {
+        match form {
+            TableForm::Csv => self.csv(),
+            TableForm::Markdown => self.markdown(),
+            TableForm::Latex => self.latex(),
+        }
+    }
+
+    fn csv(&self) -> String {
+        let mut text = joined(self.columns.iter().map(|column| quoted(&column.name)), ",");
+        for row in &self.rows {
+            let cells = row.iter().map(|cell| match (cell.number, cell.shown.as_str()) {
+                (Some(number), _) => number.to_string(),
+                (None, "–") => String::new(),
+                (None, shown) => quoted(shown),
+            });
+            text += &joined(cells, ",");
+        }
+        text
+    }
+
+    fn markdown(&self) -> String {
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let escaped = |text: &str| text.replace('|', "\\|");
+        let mut text = line(self.columns.iter().map(|column| escaped(&column.heading)).collect());
+        let rule = |column: &Column| if column.is_numeric { "---:" } else { "---" }.to_string();
+        text += &line(self.columns.iter().map(rule).collect());
+        for row in &self.rows {
+            text += &line(row.iter().map(|cell| escaped(&cell.shown)).collect());
+        }
+        text
+    }
+
+    fn latex(&self) -> String {
+        let alignment: String = self.columns.iter().map(|column| if column.is_numeric { 'r' } else { 'l' }).collect();
+        let mut text = format!("% \\usepackage{{booktabs}}\n\\begin{{tabular}}{{{alignment}}}\n\\toprule\n");
+        let line = |cells: Vec<String>| format!("{} \\\\\n", cells.join(" & "));
+        text += &line(self.columns.iter().map(|column| latex(&column.heading)).collect());
+        text += "\\midrule\n";
+        for row in &self.rows {
+            text += &line(row.iter().map(|cell| latex(&cell.shown)).collect());
+        }
+        text + "\\bottomrule\n\\end{tabular}\n"
+    }
+}
+
+fn joined(cells: impl Iterator<Item = String>, by: &str) -> String {
+    cells.collect::<Vec<_>>().join(by) + "\n"
+}
+
+/// Returns a cell of CSV: in quotation marks if it contains a comma, a quotation mark or a line feed.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_string() }
+}
+
+/// Returns a text with the characters of LaTeX that have a meaning replaced.
+fn latex(text: &str) -> String {
+    let mut out = String::new();
+    for character in text.chars() {
+        match character {
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => {
+                let _ = write!(out, "\\{character}");
+            }
+            '\\' => out += "\\textbackslash{}",
+            '~' => out += "\\textasciitilde{}",
+            '^' => out += "\\textasciicircum{}",
+            '×' => out += "$\\times$",
+            '±' => out += "$\\pm$",
+            '−' => out += "$-$",
+            'µ' => out += "\\textmu{}",
+            '–' => out += "--",
+            '…' => out += "\\dots{}",
+            '\u{a0}' | '\u{202f}' => out += "~",
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Cells {
+        Cells {
+            columns: vec![Column::text("drive", "drive"), Column::numeric("mean_ns", "mean latency")],
+            rows: vec![
+                vec![Cell::text("a|b, \"c\"_1"), Cell::number(12_500_000.0, "12.50 ms (3.2×)")],
+                vec![Cell::text("d"), Cell::none()],
+            ],
+        }
+    }
+
+    #[test]
+    fn csv_has_numbers_in_base_units_and_quotes_where_they_are_needed() {
+        assert_eq!(sample().in_form(TableForm::Csv), "drive,mean_ns\n\"a|b, \"\"c\"\"_1\",12500000\nd,\n");
+    }
+
+    #[test]
+    fn markdown_escapes_bars_and_aligns_numbers() {
+        let text = sample().in_form(TableForm::Markdown);
+        assert_eq!(text, "| drive | mean latency |\n| --- | ---: |\n| a\\|b, \"c\"_1 | 12.50 ms (3.2×) |\n| d | – |\n");
+    }
+
+    #[test]
+    fn latex_escapes_what_has_a_meaning() {
+        let text = sample().in_form(TableForm::Latex);
+        assert!(text.contains("\\begin{tabular}{lr}") && text.ends_with("\\bottomrule\n\\end{tabular}\n"), "{text}");
+        assert!(text.contains("a|b, \"c\"\\_1 & 12.50 ms (3.2$\\times$) \\\\\n"), "{text}");
+        assert!(text.contains("d & -- \\\\\n"), "{text}");
+    }
+}
