@@ -123,7 +123,7 @@ fn latency_chart(id: &str, drive: &str, reads: &[&Served], from: usize, length: 
     Chart::new(
         id,
         format!("Reads a MiB apart around a cleaned band, {drive}"),
-        Axis::linear("region offset (MiB)", Unit::Count),
+        Axis::linear("region offset (MiB)", Unit::Count).near(),
         Axis::linear("latency", Unit::Nanoseconds),
     )
     .with(Series::new(drive, Shape::Marks, 0, points))

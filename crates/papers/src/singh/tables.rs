@@ -1,6 +1,8 @@
 //! Tables 5.1 and 5.2 with figs 5.8 to 5.11: by how much a caveat disk must exceed 1 GB for the ageing run, and how
 //! many of its blocks are unusable in the end, for five allocation algorithms.
 
+use std::collections::BTreeMap;
+
 use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex_fs::load::LoadError;
@@ -245,12 +247,13 @@ fn cleaning_chart(test: &Test, rows: &[Row], replication: &Replication) -> Strin
     let mut chart = Chart::new(format!("singh-fig{}", test.other), title, x, y)
         .with(Series::new("allocated", Shape::Line, 0, up))
         .with(Series::new("freed", Shape::Line, 1, down));
-    let mut marked = Vec::new();
+    // Policies with disks of one size share a mark.
+    let mut marked: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.theirs.fit != "last-accessed") {
-        if !marked.contains(&row.trial.usage.blocks) {
-            marked.push(row.trial.usage.blocks);
-            chart = chart.mark_y(row.trial.usage.blocks as f64, format!("{} fit", row.theirs.fit));
-        }
+        marked.entry(row.trial.usage.blocks).or_default().push(row.theirs.fit);
+    }
+    for (blocks, fits) in marked {
+        chart = chart.mark_y(blocks as f64, format!("{} fit", fits.join(", ")));
     }
     chart.svg(Style::Standalone)
 }

@@ -1,4 +1,5 @@
-//! Tests of the kept results of the papers, and of the ledger of their sentences.
+//! Tests of the kept results and figures of the papers, and of the ledger of their sentences.
 
+mod figures;
 mod ledger;
 mod verdicts;

@@ -125,6 +125,9 @@ fn table(load: &Load, row: &Row) -> Table {
 /// Figure: (number, title, index of the row, phases, label of the axis, function that returns the value of a phase).
 type Figure = (&'static str, &'static str, usize, &'static [usize], &'static str, fn(&Measured) -> f64);
 
+/// Figures whose phases differ so much that bars of one length unit show only the longest.
+const LOGARITHMIC: [&str; 2] = ["5.6", "5.7"];
+
 const FIGURES: &[Figure] = &[
     ("5.1", "Reading a file of 100 MB", 0, &[1, 3], "MB/s of disk time", Measured::mb_per_s),
     ("5.2", "Writing a file of 100 MB", 0, &[0, 2], "MB/s of disk time", Measured::mb_per_s),
@@ -139,9 +142,13 @@ fn charts(report: &mut Report, rows: &[Row]) {
     for (id, title, row, phases, axis, value) in FIGURES {
         let first = rows[*row][0].as_ref().map_or(&[][..], Vec::as_slice);
         let groups = phases.iter().map(|phase| first[*phase].name.to_string()).collect();
+        let is_logarithmic = LOGARITHMIC.contains(id);
         let id = format!("singh-fig{id}");
-        let axis = Axis::linear(*axis, Unit::Count);
+        let axis = if is_logarithmic { Axis::log10(*axis, Unit::Count) } else { Axis::linear(*axis, Unit::Count) };
         let mut chart = BarChart::new(id.clone(), (*title).to_string(), axis, groups, BarArrangement::Grouped);
+        if is_logarithmic {
+            chart = chart.marks();
+        }
         for (number, (system, measured)) in SYSTEMS.iter().zip(&rows[*row]).enumerate().take(COMPARED) {
             if let Some(measured) = measured {
                 let values = phases.iter().map(|phase| value(&measured[*phase])).collect();
