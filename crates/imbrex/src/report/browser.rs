@@ -138,3 +138,27 @@ fn every_drawing_of_the_page_can_be_read_on_broad_and_narrow_screens() {
         }
     }
 }
+
+#[test]
+fn a_chart_is_saved_as_a_drawing_of_its_own() {
+    let Some(browser) = chromium() else { return };
+    // What the page would save is kept in place of a file.
+    let click = "var saved='';window.Blob=function(parts){saved=parts[0]};URL.createObjectURL=function(){return '#'};\
+        document.querySelector('#latency .legend button[data-series=\"1\"]').click();\
+        document.querySelector('#latency .save button').click();\
+        var svg=new DOMParser().parseFromString(saved,'image/svg+xml').documentElement;\
+        var texts=[].map.call(svg.querySelectorAll('text'),function(t){return t.textContent});\
+        return [svg.nodeName,svg.getAttribute('width'),saved.indexOf('var(')<0,saved.indexOf('#0072b2')>0,\
+        texts.filter(function(t){return t==='conventional-4tb'}).length>0,texts.indexOf('interlaced-5tb+rmw')<0,\
+        svg.querySelectorAll('path.series').length].join('|')";
+    let found = script(browser, 3, click);
+    assert_eq!(found, "svg|88mm|true|true|true|true|2", "the hidden drive is left out");
+    // The picture of it is drawn, and the policy of the page allows that.
+    let (summary, series) = sample::run(2);
+    let wait = "<script>URL.createObjectURL=function(blob){document.title=blob.type+' '+\
+        (blob.size>10000);return '#'};document.querySelectorAll('#latency .save button')[1].click()</script></body>";
+    let page = html(&summary, &series, None).replace("</body>", wait);
+    let visit = visit(browser, &page, &[]);
+    assert_eq!(visit.console, Vec::<String>::new());
+    assert_eq!(between(&visit.document, "<title>", "</title>"), Some("image/png true"));
+}

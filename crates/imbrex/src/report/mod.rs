@@ -2,8 +2,9 @@
 //! show it without a network.
 //!
 //! Invariants:
-//! 1. The page refers to no other resource, and its content security policy forbids fetching any.
-//! 2. The page is readable without scripts. Scripts add values under the pointer and buttons that hide drives.
+//! 1. The page refers to no other resource, and its content security policy forbids fetching any. Images may come from the
+//!    page itself, since the script draws charts on them to save them.
+//! 2. The page is readable without scripts. Scripts add values under the pointer, buttons that hide drives, and files of charts.
 //! 3. The page contains no wall-clock time: two runs give the same bytes.
 //! 4. The page contains its data as JSON: `charts` holds the points of every series, `summary` the results.
 
@@ -139,7 +140,7 @@ fn head(title: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\
+         script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\"><meta name=\"referrer\" content=\"no-referrer\">\
          <title>{}</title><style>{style}</style>\

@@ -276,6 +276,67 @@
     button.disabled = false;
     button.addEventListener('click', function () { toggle(scope, +index, !offOf(scope)[index]); });
   });
+  // The chart of a figure as a drawing of its own for a page on paper: the narrow one, 88 mm wide, in the light colours, with
+  // its legend.
+  function drawing(figure) {
+    var panes = Array.prototype.filter.call(figure.querySelectorAll('.narrow svg:not(.swatch)'), function (svg) {
+      var pane = svg.closest('.pane');
+      return !pane || pane.offsetParent !== null;
+    });
+    if (!panes.length) return null;
+    var svg = panes[0].cloneNode(true), box = panes[0].viewBox.baseVal, x = 8, y = box.height + 12;
+    all(svg, '.hidden', function (part) { part.remove(); });
+    all(figure, '.legend li', function (item) {
+      var button = item.querySelector('button'), name = item.textContent, width = 44 + 6.6 * name.length;
+      if (button && button.getAttribute('aria-pressed') === 'false') return;
+      if (x > 8 && x + width > box.width) { x = 8; y += 18; }
+      var swatch = svg.appendChild(item.querySelector('svg').cloneNode(true));
+      swatch.setAttribute('x', x);
+      swatch.setAttribute('y', y - 10);
+      drawn('text', { x: x + 34, y: y, style: 'fill:var(--ink);font-size:11.5px' }, svg).textContent = name;
+      x += width;
+    });
+    var height = x > 8 || y > box.height + 12 ? y + 8 : box.height;
+    svg.setAttribute('viewBox', '0 0 ' + box.width + ' ' + height);
+    svg.setAttribute('width', '88mm');
+    svg.setAttribute('height', round(88 * height / box.width) + 'mm');
+    var light = document.styleSheets[0].cssRules[0].style;
+    return { width: box.width, height: height, name: figure.id || svg.id.replace(/-narrow$/, ''),
+      text: new XMLSerializer().serializeToString(svg).replace(/var\((--[a-z0-9-]+)\)/g, function (all, name) { return light.getPropertyValue(name).trim(); }) };
+  }
+  function save(blob, name) {
+    var link = document.createElement('a');
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+  }
+  function saveSvg(made) { save(new Blob([made.text], { type: 'image/svg+xml' }), made.name + '.svg'); }
+  // 600 dots an inch.
+  function savePng(made) {
+    var image = new Image(), canvas = document.createElement('canvas');
+    canvas.width = Math.round(88 / 25.4 * 600);
+    canvas.height = Math.round(canvas.width * made.height / made.width);
+    image.onload = function () {
+      var pen = canvas.getContext('2d');
+      pen.fillStyle = '#fff';
+      pen.fillRect(0, 0, canvas.width, canvas.height);
+      pen.drawImage(image, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob(function (blob) { save(blob, made.name + '.png'); });
+    };
+    image.src = 'data:image/svg+xml,' + encodeURIComponent(made.text);
+  }
+  all(document, 'figure', function (figure) {
+    if (!figure.querySelector('.narrow svg')) return;
+    var line = element('p', null, figure);
+    line.className = 'save';
+    [['SVG', saveSvg], ['PNG', savePng]].forEach(function (kind) {
+      var button = element('button', kind[0], line);
+      button.type = 'button';
+      button.title = 'Save this chart as ' + kind[0] + ', 88 mm wide';
+      button.addEventListener('click', function () { kind[1](drawing(figure)); });
+    });
+  });
+
   all(document, 'figure svg[data-plot]', live);
   document.documentElement.dataset.live = document.querySelectorAll('svg[data-live]').length;
 }());
