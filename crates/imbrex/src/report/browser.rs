@@ -142,7 +142,7 @@ fn every_drawing_of_the_page_can_be_read_on_broad_and_narrow_screens() {
 #[test]
 fn a_chart_is_saved_as_a_drawing_of_its_own() {
     let Some(browser) = chromium() else { return };
-    // What the page would save is kept in place of a file.
+    // The script keeps the contents of the file.
     let click = "var saved='';window.Blob=function(parts){saved=parts[0]};URL.createObjectURL=function(){return '#'};\
         document.querySelector('#latency .legend button[data-series=\"1\"]').click();\
         document.querySelector('#latency .save button').click();\
