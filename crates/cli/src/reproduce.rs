@@ -40,6 +40,7 @@ pub(crate) fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure
     }
     let mut reports = Vec::new();
     let mut ended = Ok(());
+    let count = chosen.len();
     for experiment in chosen {
         if !quiet {
             progress.say(&format!("{}: {}", experiment.name, experiment.title));
@@ -61,6 +62,10 @@ pub(crate) fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure
     // The JSON of a run that ended early has the experiments that were completed.
     if args.json && (ended.is_ok() || !reports.is_empty()) {
         output::line(&as_json(&reports)?);
+    }
+    if interrupt::requested() && ended.is_err() {
+        let (done, folder) = (reports.len(), folder.display());
+        return Err(Failure::failed(format!("interrupted: {done} of {count} experiments are complete, in {folder}")));
     }
     ended?;
     let failed =

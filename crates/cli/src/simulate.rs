@@ -16,7 +16,7 @@ pub(crate) fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure>
     for text in &args.drives {
         simulation = simulation.drive(text)?;
     }
-    let prepared = simulation.or_those_of(&args.workload.workload)?.prepared()?;
+    let prepared = simulation.with_default_drives(&args.workload.workload)?.prepared()?;
     let workload = Workload::find(&args.workload.workload, &asked.workload, &progress)?;
     let simulated = prepared.run(&workload, &progress)?;
     if let Some(folder) = simulated.folder.as_ref().filter(|_| !quiet) {

@@ -125,8 +125,7 @@ pub(crate) const DEMO: [&str; 6] = [
 ];
 
 /// Returns the texts of the drives for which the word [`ALL`] stands, and which `imbrex simulate` runs without `--drive` on
-/// all workloads but the demonstration: one for each layer that is not
-/// host-managed. Its profile is the first built-in one whose default layer it is. If there is none, it is the first
+/// all workloads but the demonstration: one for each layer that is not host-managed. Its profile is the first built-in one whose default layer it is. If there is none, it is the first
 /// built-in profile whose recording the layer supports, other than conventional recording. A layer without such a
 /// profile is left out.
 pub fn one_of_every_kind() -> Vec<String> {

@@ -121,13 +121,12 @@ impl Simulation {
         Ok(self)
     }
 
-    /// Adds the drives of the demonstration if `workload` is its name and no drive was added: few drives, each of which
-    /// shows something. Otherwise changes nothing.
+    /// Adds the six drives of the demonstration if `workload` is its name and no drive was added. Otherwise changes nothing.
     ///
     /// # Errors
     ///
     /// If a drive cannot be built.
-    pub fn or_those_of(self, workload: &str) -> Result<Simulation, Failure> {
+    pub fn with_default_drives(self, workload: &str) -> Result<Simulation, Failure> {
         if workload != drives::DEMO_WORKLOAD || !self.drives.is_empty() {
             return Ok(self);
         }

@@ -1,7 +1,7 @@
 //! Tables for other programs: CSV, Markdown and LaTeX.
 //!
 //! Invariants:
-//! 1. A table of CSV has whole numbers and fractions without units; the name of a column has the unit.
+//! 1. In CSV, a cell with a number has it without a unit. The name of the column, or of the row, ends in the unit.
 //! 2. Tables of Markdown and LaTeX have the cells of the terminal.
 
 use std::fmt::Write as _;

@@ -52,7 +52,7 @@ pub(crate) fn simulate(
         for text in &drives {
             simulation = simulation.drive(text)?;
         }
-        let prepared = simulation.or_those_of(named.name())?.prepared()?;
+        let prepared = simulation.with_default_drives(named.name())?.prepared()?;
         let workload = named.find(&asked.workload, progress)?;
         prepared.run(&workload, progress)
     })?;

@@ -34,7 +34,7 @@
     });
     Array.prototype.forEach.call(svg.querySelectorAll('path.series'), function (path) {
       var d = path.getAttribute('d') || '', isLine = /[LHV]/.test(d) && !/Z/i.test(d) && !/h0/.test(d);
-      if (d === '' && svg.dataset.empty === undefined && svg.querySelectorAll('path.series').length === 1) say('no points: ' + path.dataset.name);
+      if (d === '' && svg.querySelectorAll('path.series').length === 1) say('no points: ' + path.dataset.name);
       if ((isLine || /^M[^A-Za-z]*$/.test(d)) && places(d) < 2) say('fewer than two points: ' + path.dataset.name);
     });
   });

@@ -16,7 +16,7 @@ pub(crate) struct SimulateArgs {
     pub workload: WorkloadArgs,
 
     /// A drive: PROFILE[+LAYER][:key=value,…] or a TOML file; `all` for one of each translation layer that is not
-    /// host-managed. May be given several times. Without it, `all`, or for `demo` six drives that show its story.
+    /// host-managed. May be given several times. Without it, `all`, or for `demo` six drives.
     #[arg(long = "drive", short = 'd', value_name = "DRIVE", add = crate::complete::drives())]
     pub drives: Vec<String>,
 

@@ -17,7 +17,7 @@ use imbrex::Failure;
 use imbrex::Progress;
 use imbrex::human::ms;
 use imbrex::measured::{fit_document, fit_to};
-use imbrex::table_form::Cells;
+use imbrex::table_form::{Cell, Cells, Column};
 
 /// Columns of the table.
 const COLUMNS: [&str; 4] = ["Value", "Before", "After", "95 % interval"];
@@ -36,8 +36,7 @@ pub(crate) fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
         let document = fit_document(&args.measured.measured, &args.from, &found);
         output::json(&document)?;
     } else if let Some(form) = args.table.table {
-        let rows = judged(&found).into_iter().chain(found.fitted.iter().map(row));
-        output::part(&Cells::of_texts(&COLUMNS, rows).in_form(form));
+        output::part(&cells(&found).in_form(form));
     } else {
         print(&found)?;
     }
@@ -63,6 +62,25 @@ pub(crate) fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
         write_whole(path, &facts_page("imbrex fit", &title, &sentence, &COLUMNS, &rows, Some(chart)))?;
     }
     Ok(ExitCode::Done)
+}
+
+/// Returns the result as a table for other programs. All numbers of a row are in the unit that its name ends in.
+fn cells(found: &Fit) -> Cells {
+    let columns = ["before", "after", "low", "high"].map(|name| Column::numeric(name, name));
+    let number = |value: Option<f64>| value.map_or_else(Cell::none, |value| Cell::number(value, format!("{value:.0}")));
+    let rms = |name: &str, (before, after): &(Comparison, Comparison)| {
+        let [before, after] = [before, after].map(|comparison| number(Some(comparison.rms_ns as f64)));
+        vec![Cell::text(name), before, after, Cell::none(), Cell::none()]
+    };
+    let fitted = |fitted: &Fitted| {
+        let numbers = [Some(fitted.before), Some(fitted.after), fitted.low, fitted.high].map(number);
+        [vec![Cell::text(&fitted.key)], numbers.to_vec()].concat()
+    };
+    let halves = [rms("first_half.rms_ns", &found.first), rms("second_half.rms_ns", &found.second)];
+    Cells {
+        columns: [vec![Column::text("value", "value")], columns.to_vec()].concat(),
+        rows: halves.into_iter().chain(found.fitted.iter().map(fitted)).collect(),
+    }
 }
 
 fn judged(found: &Fit) -> Vec<Vec<String>> {

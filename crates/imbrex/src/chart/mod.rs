@@ -5,8 +5,8 @@
 //! as `--series-0` … and `--ink` …, and its HTML contains title and legend.
 //!
 //! Invariants:
-//! 1. Every point of a series that the axes can show is drawn. Points are left out only by [`Chart::thin`], which the
-//!    caller has to request.
+//! 1. Every point of a series that the axes can show is drawn. Points are left out only by [`Chart::thin`] and
+//!    [`Chart::narrow`], which the caller has to request.
 //! 2. Series differ by their dashes or marks, not only by their colour.
 //! 3. The same chart gives the same bytes.
 

@@ -96,7 +96,7 @@
     var id = svg.id.replace(/-narrow$/, ''), series = data.charts[id];
     if (!series || !svg.dataset.plot) return;
     var frame = svg.dataset.plot.split(' ').map(Number), x = scale(svg.dataset.x), y = scale(svg.dataset.y);
-    var scope = scopeOf(svg), hidden = offOf(scope), isParts = 'parts' in svg.dataset, isShare = y.name === 'percentile', begun = null, focus = -1, zoomed = null;
+    var scope = scopeOf(svg), hidden = hiddenIn(scope), isParts = 'parts' in svg.dataset, isShare = y.name === 'percentile', begun = null, focus = -1, zoomed = null;
     var isCurve = series.every(function (one) { return /^(line|steps|dots)$/.test(one.shape) && !one.half_widths; });
     var isScattered = series.some(function (one) { return one.shape === 'marks' || one.shape === 'dots'; });
     var guide = drawn('path', { style: 'stroke:var(--muted);stroke-width:1;fill:none;pointer-events:none' }, svg);
@@ -250,14 +250,14 @@
     svg.dataset.live = series.reduce(function (sum, one) { return sum + one.points.length / 2; }, 0);
   }
 
-  // A series that is hidden is hidden in every chart of its scope: the page, or a part of it that says so.
+  // A series that is hidden is hidden in every chart of its scope: the page, or an element with data-scope.
   function scopeOf(node) { return node.closest('[data-scope]') || document.documentElement; }
-  function offOf(scope) { return scope.hiddenSeries || (scope.hiddenSeries = {}); }
+  function hiddenIn(scope) { return scope.hiddenSeries || (scope.hiddenSeries = {}); }
   function within(scope, selector, visit) {
     all(scope, selector, function (part) { if (scopeOf(part) === scope) visit(part); });
   }
   function toggle(scope, index, hide) {
-    offOf(scope)[index] = hide;
+    hiddenIn(scope)[index] = hide;
     within(scope, '.legend button[data-series="' + index + '"]', function (button) { button.setAttribute('aria-pressed', hide ? 'false' : 'true'); });
     within(scope, 'svg:not([data-parts]) [data-series="' + index + '"], .cell[data-drive="' + index + '"]', function (part) { part.classList.toggle('hidden', hide); });
   }
@@ -265,28 +265,28 @@
   // Shows one series alone; the same one again brings those back that were shown before.
   function isolate(scope, index) {
     var before = scope.isolated, restored = before && before.only === index, shown = {};
-    within(scope, '.legend button', function (button) { shown[button.dataset.series] = !offOf(scope)[button.dataset.series]; });
+    within(scope, '.legend button', function (button) { shown[button.dataset.series] = !hiddenIn(scope)[button.dataset.series]; });
     scope.isolated = restored ? null : { only: index, shown: before ? before.shown : shown };
     Object.keys(shown).forEach(function (key) { toggle(scope, +key, restored ? !before.shown[key] : +key !== index); });
   }
 
   all(document, '.legend button', function (button) {
     var scope = scopeOf(button), index = button.dataset.series;
-    if (button.getAttribute('aria-pressed') === 'false') offOf(scope)[index] = true;
+    if (button.getAttribute('aria-pressed') === 'false') hiddenIn(scope)[index] = true;
     button.disabled = false;
-    button.addEventListener('click', function () { toggle(scope, +index, !offOf(scope)[index]); });
+    button.addEventListener('click', function () { toggle(scope, +index, !hiddenIn(scope)[index]); });
   });
   // The chart of a figure as a drawing of its own for a page on paper: the narrow one, 88 mm wide, in the light colours, with
   // its legend.
-  function drawing(figure) {
-    var panes = Array.prototype.filter.call(figure.querySelectorAll('.narrow svg:not(.swatch)'), function (svg) {
+  function drawing(part) {
+    var panes = Array.prototype.filter.call(part.querySelectorAll('.narrow svg:not(.swatch)'), function (svg) {
       var pane = svg.closest('.pane');
       return !pane || pane.offsetParent !== null;
     });
     if (!panes.length) return null;
     var svg = panes[0].cloneNode(true), box = panes[0].viewBox.baseVal, x = 8, y = box.height + 12;
     all(svg, '.hidden', function (part) { part.remove(); });
-    all(figure, '.legend li', function (item) {
+    all(part, '.legend li', function (item) {
       var button = item.querySelector('button'), name = item.textContent, width = 44 + 6.6 * name.length;
       if (button && button.getAttribute('aria-pressed') === 'false') return;
       if (x > 8 && x + width > box.width) { x = 8; y += 18; }
@@ -301,8 +301,8 @@
     svg.setAttribute('width', '88mm');
     svg.setAttribute('height', round(88 * height / box.width) + 'mm');
     var light = document.styleSheets[0].cssRules[0].style;
-    return { width: box.width, height: height, name: figure.id || svg.id.replace(/-narrow$/, ''),
-      text: new XMLSerializer().serializeToString(svg).replace(/var\((--[a-z0-9-]+)\)/g, function (all, name) { return light.getPropertyValue(name).trim(); }) };
+    return { width: box.width, height: height, name: svg.id.replace(/-narrow$/, ''),
+      text: new XMLSerializer().serializeToString(svg).replace(/var\((--[a-z0-9-]+)\)/g, function (whole, name) { return light.getPropertyValue(name).trim(); }) };
   }
   function save(blob, name) {
     var link = document.createElement('a');
@@ -325,15 +325,19 @@
     };
     image.src = 'data:image/svg+xml,' + encodeURIComponent(made.text);
   }
+  // A figure with several charts beside each other has buttons below each.
   all(document, 'figure', function (figure) {
-    if (!figure.querySelector('.narrow svg')) return;
-    var line = element('p', null, figure);
-    line.className = 'save';
-    [['SVG', saveSvg], ['PNG', savePng]].forEach(function (kind) {
-      var button = element('button', kind[0], line);
-      button.type = 'button';
-      button.title = 'Save this chart as ' + kind[0] + ', 88 mm wide';
-      button.addEventListener('click', function () { kind[1](drawing(figure)); });
+    var charts = figure.querySelectorAll('.pair>.cell');
+    Array.prototype.forEach.call(charts.length ? charts : [figure], function (part) {
+      if (!part.querySelector('.narrow svg')) return;
+      var line = element('p', null, part);
+      line.className = 'save';
+      [['SVG', saveSvg], ['PNG', savePng]].forEach(function (kind) {
+        var button = element('button', kind[0], line);
+        button.type = 'button';
+        button.title = 'Save this chart as ' + kind[0] + ', 88 mm wide';
+        button.addEventListener('click', function () { kind[1](drawing(part)); });
+      });
     });
   });
 

@@ -70,23 +70,28 @@ fn masthead(summary: &Value, ran: &BenchOutput) -> String {
 /// Returns a sentence on the phase that took longest: its pace, the kind of operation with the longest 99th percentile, and
 /// the longest operation. `None` if nothing was done.
 fn sentence(ran: &BenchOutput) -> Option<String> {
-    let phases = || ran.phases.iter().map(|(phase, ..)| phase).filter(|phase| phase.done > 0);
-    let longest = phases().max_by_key(|phase| phase.elapsed_ns)?;
+    let phases = || ran.phases.iter().map(|(phase, ..)| phase).enumerate().filter(|(_, phase)| phase.done > 0);
+    let (number, longest) = phases().max_by_key(|(_, phase)| phase.elapsed_ns)?;
     let (kind, figures) = longest.measured.iter().max_by_key(|(_, figures)| figures.latency.quantile_ns(0.99))?;
-    let kinds = || phases().flat_map(|phase| phase.measured.iter().map(move |(kind, figures)| (phase, *kind, figures)));
-    let (phase, slowest, of_slowest) = kinds().max_by_key(|(_, _, figures)| figures.latency.max_ns())?;
+    let kinds = phases().flat_map(|(number, phase)| phase.measured.iter().map(move |kind| (number, phase, kind)));
+    let (at, phase, (slowest, of_slowest)) = kinds.max_by_key(|(_, _, (_, figures))| figures.latency.max_ns())?;
+    let figure =
+        |number: usize, path: &str, value, unit| words_of(ran, &format!("phases.{number}.{path}"), value, unit);
+    let time = |number: usize, kind: &Kind, name: &str, ns: u64| {
+        figure(number, &format!("kinds.{}.latency_ns.{name}", kind.name()), ns as f64, Unit::Nanoseconds)
+    };
     Some(format!(
-        "In {}, {} operations are done a second, {}. Of a {}, the mean latency is {}, the 99th percentile {}. The longest \
-         operation is a {} in {}: {}.",
+        "In {}, {} operations are done a second, {}. The operation {} takes {} on average, and {} at the 99th percentile. The \
+         longest operation is {} in {}: {}.",
         longest.name,
-        label::count(rate(longest.done, longest.elapsed_ns)),
-        Unit::BytesPerSecond.label(rate(longest.bytes(), longest.elapsed_ns)),
+        figure(number, "done_per_second", rate(longest.done, longest.elapsed_ns), Unit::Count),
+        figure(number, "bytes_per_second", rate(longest.bytes(), longest.elapsed_ns), Unit::BytesPerSecond),
         kind.name(),
-        label::duration(figures.latency.mean_ns() as f64),
-        label::duration(figures.latency.quantile_ns(0.99) as f64),
+        time(number, kind, "mean", figures.latency.mean_ns()),
+        time(number, kind, "p99", figures.latency.quantile_ns(0.99)),
         slowest.name(),
         phase.name,
-        label::duration(of_slowest.latency.max_ns() as f64),
+        time(at, slowest, "max", of_slowest.latency.max_ns()),
     ))
 }
 
