@@ -8,12 +8,13 @@
 Everything is done by the library that the `imbrex` program uses too: the same options by the same names, the same results.
 """
 
-from ._imbrex import Batch, ImbrexError, Table, __version__
+from ._imbrex import Batch, ImbrexError, __version__
 from ._calibrate import fit, probe, validate
 from ._drive import Caveat, Drive, Zone
 from ._registries import drive, drives, formats, generators, layer, layers
 from ._simulate import InterruptedWarning, Results, simulate
 from ._sweep import Sweep, sweep
+from ._tables import Table
 from ._trace import Trace
 
 __all__ = [

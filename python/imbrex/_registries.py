@@ -6,11 +6,29 @@ import json
 from typing import Any
 
 from . import _imbrex
+from ._cells import Cells, Column, Kind, heading_of
+from ._tables import PROSE
 
 
-def _listed(what: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = json.loads(_imbrex.listed(what))
-    return rows
+class Listing(list[dict[str, Any]]):
+    """A list of dictionaries with equal keys. It is displayed as a table, without the parameters of layers."""
+
+    def _cells(self) -> Cells:
+        names = [name for name in self[0] if name != "parameters"] if self else []
+        kinds: dict[str, Kind] = {"raw_size": "number", **dict.fromkeys(PROSE, "prose")}
+        columns = [Column(heading_of(name), kinds.get(name, "text")) for name in names]
+        texts = [[row[name] for name in names] for row in self]
+        return Cells(columns, [[text if isinstance(text, str) else ", ".join(text) for text in row] for row in texts])
+
+    def _repr_html_(self) -> str:
+        return self._cells().html()
+
+    def __repr__(self) -> str:
+        return self._cells().text()
+
+
+def _listed(what: str) -> Listing:
+    return Listing(json.loads(_imbrex.listed(what)))
 
 
 def _one(what: str, name: str) -> dict[str, Any]:
@@ -20,7 +38,7 @@ def _one(what: str, name: str) -> dict[str, Any]:
     return found
 
 
-def drives() -> list[dict[str, Any]]:
+def drives() -> Listing:
     """The profiles of drives: `profile`, `raw_size`, `recording`, `default_layer`, `what_it_is`."""
     return _listed("drives")
 
@@ -30,7 +48,7 @@ def drive(name: str) -> dict[str, Any]:
     return _one("drives", name)
 
 
-def layers() -> list[dict[str, Any]]:
+def layers() -> Listing:
     """The translation layers, each with its `parameters`: `key`, `type`, `takes`, `default`, `help`."""
     return _listed("layers")
 
@@ -40,11 +58,11 @@ def layer(name: str) -> dict[str, Any]:
     return _one("layers", name)
 
 
-def formats() -> list[dict[str, Any]]:
+def formats() -> Listing:
     """The trace formats that can be read."""
     return _listed("formats")
 
 
-def generators() -> list[dict[str, Any]]:
+def generators() -> Listing:
     """The built-in workloads."""
     return _listed("generators")

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, Unpack
 
 from . import _imbrex, _words
+from ._cells import read, with_ratios
 from ._options import SimulateOptions, keywords, names
 from ._progress import Showing, Shown
+from ._tables import Table
 
 
 class InterruptedWarning(UserWarning):
     """The work was interrupted: what it gave is of what was done until then."""
+
+
+NARROW_COLUMNS = 80
+"""Width of the terminal for which copied results keep their table, if the whole table does not fit."""
 
 
 class _Kept:
@@ -34,7 +41,8 @@ class _Kept:
 
     def table(self, columns: int | None = None) -> str:
         text: str = self.held["table"]
-        return text
+        is_wide = columns is not None and any(len(line) > columns for line in text.splitlines())
+        return self.held["narrow_table"] if is_wide else text
 
     def latency(self) -> _imbrex.Table:
         table: _imbrex.Table = self.held["latency"]
@@ -121,6 +129,7 @@ class Results:
         held = {
             "summary": native.summary_json(),
             "table": native.table(),
+            "narrow_table": native.table(NARROW_COLUMNS),
             "latency": native.latency(),
             "timeline": native.timeline(),
             "ios": native.ios(),
@@ -135,22 +144,22 @@ class Results:
         return _restored, (held,)
 
     @property
-    def latency(self) -> _imbrex.Table:
+    def latency(self) -> Table:
         """Histograms of latency: columns `drive`, `operation`, `upper_edge_ns`, `count`."""
-        return self._native.latency()
+        return Table(self._native.latency())
 
     @property
-    def timeline(self) -> _imbrex.Table:
+    def timeline(self) -> Table:
         """Completions over simulated time: `drive`, `begin_ns`, `width_ns`, `reads`, `writes`, `read_bytes`, `write_bytes`."""
-        return self._native.timeline()
+        return Table(self._native.timeline())
 
     @property
-    def ios(self) -> _imbrex.Table:
+    def ios(self) -> Table:
         """One row a request, with `per_io=True`; streamed from a file, however many there are."""
         table = self._native.ios()
         if table is None:
             raise AttributeError("the rows of requests were not kept: give per_io=True to simulate")
-        return table
+        return Table(table)
 
     @property
     def plans(self) -> str:
@@ -160,7 +169,7 @@ class Results:
             raise AttributeError("the plans were not kept: give plans=True to simulate")
         return os.fspath(path)
 
-    def explain(self, worst: int = 10) -> _imbrex.Table:
+    def explain(self, worst: int = 10) -> Table:
         """The parts of the longest latencies, with `explain=` in `simulate`: one row a part.
 
         Columns: `drive`, `rank` (0 is the longest), `request`, `operation`, `lba`, `sectors`, `device`, `arrival_ns`,
@@ -173,7 +182,7 @@ class Results:
         text = self._native.explain_json()
         if text is None:
             raise AttributeError("the causes of latencies were not looked for: give explain=10 to simulate")
-        return _imbrex.explained_table(text, _words.whole("worst", worst))
+        return Table(_imbrex.explained_table(text, _words.whole("worst", worst)))
 
     @property
     def folder(self) -> str | None:
@@ -187,14 +196,17 @@ class Results:
         return os.fspath(path)
 
     def _repr_html_(self) -> str:
-        return self._native.fragment()
+        # The cells are those of the terminal's table, which the fragment has without alignment.
+        fragment = self._native.fragment()
+        before, _, rest = fragment.partition("<table")
+        _, _, after = rest.partition("</table>")
+        return f"{before}{with_ratios(*read(fragment)).html()}{after}"
 
     def __str__(self) -> str:
         return self._native.table()
 
     def __repr__(self) -> str:
-        workload = self.summary["workload"]["name"]
-        return f"<imbrex.Results of {workload!r} on {', '.join(drive['drive'] for drive in self.drives)}>"
+        return self._native.table(shutil.get_terminal_size().columns)
 
 
 @keywords(SimulateOptions)
@@ -237,8 +249,9 @@ def simulate(
     flags = {_words.NAMES[name] for name, value in given_options.items() if isinstance(value, bool)}
     for name, value in pairs:
         command += ([f"--{name}"] if value == "true" else []) if name in flags else [f"--{name}", value]
-    with Showing(progress) as shown:
+    with (showing := Showing(progress)) as shown:
         results = Results(_imbrex.simulate(given, texts, pairs, command, shown))
+        showing.is_stopped = results.is_stopped
     if results.is_stopped:
         warnings.warn("interrupted: the results are those of the requests read until then", InterruptedWarning, 2)
     for reason in results.not_run:

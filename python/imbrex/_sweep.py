@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import tempfile
 import warnings
@@ -12,7 +13,8 @@ from . import _imbrex, _words
 from ._options import SweepOptions, keywords, names
 from ._progress import Showing, Shown
 from ._simulate import InterruptedWarning
-from ._tables import Tabular
+from ._cells import HALF_WIDTH, NONE, RATIO, Cells, Column, count, heading_of, shown
+from ._tables import Table, Tabular
 
 Values = Union[str, int, float, bool, Iterable[Union[str, int, float, bool]]]
 """What a parameter takes: a value, a list of values, or a range in words: `"1%..5%/2%"`, `"4k..1m/x2"`, `"4m..64g/log5"`."""
@@ -50,9 +52,9 @@ class Sweep(Tabular):
         self.page = os.fspath(native.write_page(title))
 
     @property
-    def table(self) -> _imbrex.Table:
+    def table(self) -> Table:
         """All rows: `key`, `workload`, `drive`, each parameter as text and as `NAME_number`, `error`, the measurements."""
-        return self._native.table()
+        return Table(self._native.table())
 
     @property
     def parameters(self) -> list[str]:
@@ -65,12 +67,65 @@ class Sweep(Tabular):
     def __len__(self) -> int:
         return len(self.table)
 
+    def _counts(self) -> str:
+        """Returns a line with the numbers of points and the folder."""
+        points = f"{count(self.points)} points, {count(self.failed)} failed, in {self.folder}"
+        rest = len(self) - ROWS_SHOWN
+        return points if rest <= 0 else f"{points}; the first {ROWS_SHOWN} are shown, and the table has {count(rest)} more"
+
     def _repr_html_(self) -> str:
         charts = "".join(self._native.drawings())
-        return f"<p>{self.points:,} points, {self.failed:,} failed, in {self.folder}</p>{charts}"
+        cells = cells_of(self.table.to_dict(), self.parameters)
+        return f"<p>{html.escape(self._counts())}</p>{cells.html()}{charts}"
 
     def __repr__(self) -> str:
-        return f"<imbrex.Sweep of {self.points} points, {self.failed} failed, in {self.folder!r}>"
+        return f"{cells_of(self.table.to_dict(), self.parameters).text()}\n{self._counts()}"
+
+
+ROWS_SHOWN = 60
+"""Largest number of points that are displayed, as on a terminal."""
+
+MEASURES = {
+    "write_mean_ns": ("write mean", "host_writes"),
+    "read_mean_ns": ("read mean", "host_reads"),
+    "write_amplification": ("write ampl.", None),
+}
+"""The measurements that are displayed: headings, and the columns with the numbers of requests that were measured."""
+
+
+def cells_of(table: Mapping[str, list[Any]], parameters: list[str]) -> Cells:
+    """Returns the first points as a table: workload, drive, parameters, measurements with ratios to the baseline, error."""
+    columns, cells = [], []
+
+    def add(column: Column, values: list[str]) -> None:
+        columns.append(column)
+        cells.append(values[:ROWS_SHOWN])
+
+    names = ["workload", "drive_head", *parameters]
+    for name in names:
+        is_number = name in parameters and all(number is not None for number in table[f"{name}_number"])
+        values = [shown("", value) for value in table[name]]
+        if name not in ("workload", "baseline") or len(set(values)) > 1:
+            add(Column(heading_of(name.removesuffix("_head")), "number" if is_number else "text"), values)
+    for name, (heading, requests) in MEASURES.items():
+        values = [_estimate(table, name, row, requests) for row in range(len(table[name]))]
+        if all(value == NONE for value in values):
+            continue
+        add(Column(heading, "number"), values)
+        ratios = table.get(f"{name.removesuffix('_ns')}_ratio", [])
+        if any(value is not None for value in ratios):
+            add(Column(RATIO, "ratio"), [shown("_ratio", value) for value in ratios])
+    if any(table["error"]):
+        add(Column("error", "prose"), [value or "" for value in table["error"]])
+    return Cells(columns, list(zip(*cells)))
+
+
+def _estimate(table: Mapping[str, list[Any]], name: str, row: int, requests: str | None) -> str:
+    """Returns a measurement of a point; with several seeds, with half of its 95 % interval. Returns a dash without requests."""
+    if requests is not None and table[requests][row] == 0:
+        return NONE
+    half = table.get(f"{name}{HALF_WIDTH}", [None] * (row + 1))[row]
+    return shown(name, table[name][row]) + (f" ± {shown(name, half)}" if half else "")
 
 
 @keywords(SweepOptions)
@@ -122,14 +177,15 @@ def sweep(
         if value is not None:
             _words.options({name: "" if isinstance(value, (list, tuple)) else value}, names(SweepOptions), ARGUMENTS)
             chosen.append((_words.NAMES[name], _values(name, value)))
-    with Showing(progress) as shown:
-        native = _imbrex.Sweep(named, texts, swept, chosen, folder, shown)
+    with (showing := Showing(progress, is_native=client is None)) as display:
+        native = _imbrex.Sweep(named, texts, swept, chosen, folder, display)
         if client is None:
-            figures = native.run(at_once, bool(retry_failed), shown)
+            figures = native.run(at_once, bool(retry_failed), display)
         else:
             from ._dask import run
 
-            figures = run(native, client, retry_failed, shown)
+            figures = run(native, client, retry_failed, display)
+        showing.is_stopped = figures["is_stopped"]
     if figures["is_stopped"]:
         warnings.warn("interrupted: the same call runs the remaining points", InterruptedWarning, 2)
     done = Sweep(native, folder, figures, ", ".join(name for name, _ in named))

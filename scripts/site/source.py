@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OTHER_PAGES = {
     "README.md": "index.md",
     "docs/README.md": "pages.md",
+    "docs/schemas/README.md": "schemas/index.md",
     "CONTRIBUTING.md": "contributing.md",
     "ARCHITECTURE.md": "architecture.md",
 }

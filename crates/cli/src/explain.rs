@@ -26,6 +26,8 @@ pub(crate) fn run(args: &ExplainArgs, quiet: bool) -> Result<ExitCode, Failure> 
     let explained = simulation.explain(&workload, &settings, &progress)?;
     if args.json {
         output::json(&explained.document)?;
+    } else if let Some(form) = args.table.table {
+        output::part(&explained.cells().in_form(form));
     } else {
         output::part(&explained.text());
     }

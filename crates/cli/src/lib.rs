@@ -16,6 +16,7 @@
 mod message;
 
 mod args;
+mod chart_files;
 mod complete;
 mod consent;
 mod displaced;

@@ -1,6 +1,5 @@
 //! `imbrex list`: prints the entries of the registries.
 
-use comfy_table::{ContentArrangement, Table, presets};
 use imbrex_layer::{LayerInfo, registry};
 use serde_json::{Value, json};
 
@@ -34,6 +33,10 @@ pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
         let mut document = Value::Object(document);
         if chosen.contains(&ListChoice::Layers) {
             document["layers"] = registry::all().into_iter().map(listing::layer_json).collect();
+        }
+        let profiles = document.get_mut("profiles").and_then(Value::as_array_mut).into_iter().flatten();
+        for (row, bytes) in profiles.zip(listing::raw_bytes()) {
+            row["raw_bytes"] = json!(bytes);
         }
         document["schema"] = json!("imbrex.list/1");
         output::json(&document)?;
@@ -106,13 +109,8 @@ fn listing(choice: ListChoice) -> Listing {
 }
 
 fn print(listing: &Listing, with_details: bool) -> Result<(), Failure> {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(listing.columns);
-    table.add_rows(&listing.rows);
-    for line in table.lines() {
-        output::line(line.trim_end());
-    }
+    let cells = Cells::of_texts(listing.columns, listing.rows.iter().cloned());
+    output::line(&cells.within(output::terminal_columns()));
     if with_details && !listing.details.is_empty() {
         output::line("\nparameters, with their defaults:");
         for line in &listing.details {

@@ -1,14 +1,18 @@
 //! `imbrex simulate`: runs one workload on several drives and prints the results side by side.
 
-use imbrex::{Failure, Progress, SimulateOptions, Simulated, Simulation, SimulationOptions, Workload, human, table};
+use imbrex::{
+    Failure, Progress, SimulateOptions, Simulated, Simulation, SimulationOptions, Workload, human, report, table,
+};
 
 use crate::args::SimulateArgs;
+use crate::chart_files;
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
 
 /// Executes the command.
 pub(crate) fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    chart_files::check(args.charts.charts.as_deref())?;
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     let asked = asked(args)?;
     let mut simulation =
@@ -22,6 +26,10 @@ pub(crate) fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure>
     if let Some(folder) = simulated.folder.as_ref().filter(|_| !quiet) {
         let report = folder.file("report.html");
         progress.say(&format!("results are in {}: open {}", folder.path().display(), report.display()));
+    }
+    if let Some(folder) = args.charts.charts.as_deref() {
+        let figures = report::figures(&simulated.summary, &simulated.series);
+        chart_files::save_figures(folder, &figures, quiet)?;
     }
     print(args, &simulated)?;
     Ok(verdict(&simulated, quiet))
@@ -108,9 +116,9 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
-    /// Options of the command that are no options of the simulation: the drives, the form of the output, and those of
-    /// every command.
-    const OUTPUT: [&str; 6] = ["drive", "json", "table", "help", "quiet", "version"];
+    /// Options of the command that are no options of the simulation: the drives, the form of the output, the charts, and
+    /// those of every command.
+    const OUTPUT: [&str; 7] = ["drive", "json", "table", "charts", "help", "quiet", "version"];
 
     #[test]
     fn the_library_knows_every_option_by_the_same_name() {

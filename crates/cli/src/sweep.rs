@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use imbrex::sweep::row::Row;
 use imbrex::sweep::{Dataset, Grid, Spec, Task, page};
 use imbrex::table_form::Cells;
@@ -10,6 +9,7 @@ use imbrex::{Failure, Progress, human};
 use serde_json::json;
 
 use crate::args::SweepArgs;
+use crate::chart_files;
 use crate::error::ExitCode;
 use crate::{interrupt, json, message, output};
 
@@ -21,6 +21,7 @@ const PRINTED_MAX: usize = 60;
 
 /// Executes the command.
 pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    chart_files::check(args.charts.charts.as_deref())?;
     let place = args.spec.display().to_string();
     let text = std::fs::read_to_string(&args.spec)
         .map_err(|error| Failure::failed(format!("cannot read the sweep {place}: {error}")))?;
@@ -39,6 +40,9 @@ pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let rows = grid.rows(&dataset);
     let table = dataset.write_table(&rows)?;
     let written = dataset.write_page(&page::html(&place, &rows, &grid.swept))?;
+    if let Some(folder) = args.charts.charts.as_deref() {
+        chart_files::save_charts(folder, page::charts(&rows, &grid.swept), quiet)?;
+    }
     if args.json {
         let document = json!({
             "schema": "imbrex.sweep/1", "points": swept.points, "found": swept.found, "run": swept.run,
@@ -80,18 +84,9 @@ pub(crate) fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
 
 /// Prints the first points as a table.
 fn print(cells: &Cells) {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(cells.columns.iter().map(|column| &column.heading));
-    for row in cells.rows.iter().take(PRINTED_MAX) {
-        table.add_row(row.iter().map(|cell| &cell.shown));
-    }
-    for (column, of) in table.column_iter_mut().zip(&cells.columns) {
-        if of.is_numeric {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table.lines().for_each(|line| output::line(line.trim_end()));
+    let first = cells.rows.iter().take(PRINTED_MAX).cloned().collect();
+    let first = Cells { columns: cells.columns.clone(), rows: first };
+    output::line(&first.within(output::terminal_columns()));
     let others = cells.rows.len().saturating_sub(PRINTED_MAX);
     if others > 0 {
         output::line(&format!(" and {} more: --table csv prints all", human::count(others as u64)));

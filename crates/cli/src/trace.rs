@@ -20,7 +20,9 @@ use imbrex::workload::{Counted, Workload, inputs_of};
 pub(crate) fn run(command: &TraceCommand, quiet: bool) -> Result<ExitCode, Failure> {
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     match command {
-        TraceCommand::Info { workload, json, plot } => trace_info::run(workload, *json, plot.as_deref(), &progress),
+        TraceCommand::Info { workload, json, table, plot } => {
+            trace_info::run(workload, *json, table.table, plot.as_deref(), &progress)
+        }
         TraceCommand::Convert { workload, output, to, json } => {
             convert(workload, output, to.as_deref(), *json, &progress)
         }

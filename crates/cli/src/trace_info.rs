@@ -16,6 +16,7 @@ use imbrex::Progress;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::conversion;
 use imbrex::files::check_output;
+use imbrex::table_form::{Cells, TableForm};
 use imbrex::workload::{Workload, inputs_of};
 use imbrex::{files, human};
 
@@ -26,6 +27,7 @@ const PLOT_POINTS: usize = 6000;
 pub(crate) fn run(
     args: &WorkloadArgs,
     json: bool,
+    table: Option<TableForm>,
     plot: Option<&Path>,
     progress: &Progress,
 ) -> Result<ExitCode, Failure> {
@@ -41,6 +43,9 @@ pub(crate) fn run(
     let targets = workload.targets();
     if json {
         output::json(&described)?;
+    } else if let Some(form) = table {
+        let document = serde_json::to_value(&described).map_err(Failure::failed)?;
+        output::part(&Cells::of_document(&document).in_form(form));
     } else {
         output::line(&as_text(&workload, &described.info));
         if !targets.is_empty() {

@@ -78,17 +78,29 @@ pub fn layer_json(info: &LayerInfo) -> Value {
     })
 }
 
+/// Returns the size in bytes of the whole disk of each built-in drive profile, in the order of [`profiles`].
+pub fn raw_bytes() -> Vec<u64> {
+    Profile::names().into_iter().map(|name| raw_bytes_of(&profile(name))).collect()
+}
+
+fn profile(name: &str) -> Profile {
+    Profile::named(name).expect("every listed profile parses: a test of the disk crate")
+}
+
+fn raw_bytes_of(profile: &Profile) -> u64 {
+    let disk = profile.disk();
+    disk.geometry.sectors().0 * u64::from(disk.sector_bytes)
+}
+
 /// Returns the list of built-in drive profiles. The raw size is that of the whole disk, before the layer reserves any
 /// part.
 pub fn profiles() -> Listing {
     let rows = Profile::names().into_iter().map(|name| {
-        let profile = Profile::named(name).expect("every listed profile parses: a test of the disk crate");
-        let disk = profile.disk();
-        let raw_bytes = disk.geometry.sectors().0 * disk.sector_bytes as u64;
+        let profile = profile(name);
         vec![
             name.to_string(),
-            human::bytes(raw_bytes),
-            disk.recording.name().to_string(),
+            human::bytes(raw_bytes_of(&profile)),
+            profile.disk().recording.name().to_string(),
             profile.default_layer.clone(),
             profile.summary.clone(),
         ]

@@ -6,8 +6,12 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
+use indicatif::style::ProgressTracker;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, WeakProgressBar};
+
+use crate::human;
 
 /// Channel between long work and the code that waits for it. It carries progress and messages from the work, and the
 /// request to stop to the work.
@@ -64,7 +68,7 @@ impl Progress {
 
     /// Adds a bar called `name` over the `total` points of a sweep, at position 0. The caller moves it.
     pub fn points(&self, name: &str, total: u64) -> ProgressBar {
-        let template = "{prefix:28!} {bar:30} {percent:>3} %  {human_pos} of {human_len} points  {eta} left";
+        let template = "{prefix:28!} {bar:30} {share:>6}  {done} of {all} points  {eta} left";
         self.add(name, Some(total), template)
     }
 
@@ -90,8 +94,8 @@ impl Progress {
     /// number done and the rate.
     pub fn requests(&self, name: &str, total: Option<u64>) -> ProgressBar {
         let template = match total {
-            Some(_) => "{prefix:28!} {bar:30} {percent:>3} %  {human_pos} of {human_len}  {per_sec}  {eta} left",
-            None => "{prefix:28!} {spinner} {human_pos} requests  {per_sec}  {elapsed}",
+            Some(_) => "{prefix:28!} {bar:30} {share:>6}  {done} of {all}  {rate}  {eta} left",
+            None => "{prefix:28!} {spinner} {done} requests  {rate}  {elapsed}",
         };
         self.add(name, total, template)
     }
@@ -99,12 +103,12 @@ impl Progress {
     /// Adds a line called `name` that shows the number of operations done, their rate, and the message that the caller
     /// sets. It has no total.
     pub fn operations(&self, name: &str) -> ProgressBar {
-        self.add(name, None, "{prefix:28!} {spinner} {human_pos} operations  {per_sec}  {msg}  {elapsed}")
+        self.add(name, None, "{prefix:28!} {spinner} {done} operations  {rate}  {msg}  {elapsed}")
     }
 
     /// Adds a bar called `name` over bytes, with the length 0. The caller sets its length and position.
     pub fn bytes(&self, name: &str) -> ProgressBar {
-        let template = "{prefix:28!} {bar:30} {percent:>3} %  {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left";
+        let template = "{prefix:28!} {bar:30} {share:>6}  {bytes_done} of {bytes_all}  {bytes_rate}  {eta} left";
         self.add(name, Some(0), template)
     }
 
@@ -117,6 +121,7 @@ impl Progress {
     fn add(&self, name: &str, total: Option<u64>, template: &str) -> ProgressBar {
         let style = ProgressStyle::with_template(template).expect("the templates above are well formed");
         let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
+        let style = KEYS.iter().fold(style, |style, (name, text)| style.with_key(name, Key(*text)));
         let bar = self.bars.add(bar.with_style(style.progress_chars("=> ")));
         bar.set_prefix(name.to_string());
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,6 +142,36 @@ impl Progress {
             // Nobody may be reading standard error any more; `eprintln!` would end the program.
             let _ = writeln!(std::io::stderr(), "{line}");
         }
+    }
+}
+
+/// Words of the templates above, with three digits each.
+const KEYS: [(&str, fn(&ProgressState) -> String); 7] = [
+    ("share", |state| human::percent(f64::from(state.fraction()))),
+    ("done", |state| human::short_count(state.pos() as f64)),
+    ("all", |state| human::short_count(state.len().unwrap_or(0) as f64)),
+    ("rate", |state| format!("{}/s", human::short_count(state.per_sec()))),
+    ("bytes_done", |state| human::bytes(state.pos())),
+    ("bytes_all", |state| human::bytes(state.len().unwrap_or(0))),
+    ("bytes_rate", |state| format!("{}/s", human::bytes(state.per_sec() as u64))),
+];
+
+/// A word of a template.
+#[derive(Clone)]
+struct Key(fn(&ProgressState) -> String);
+
+impl ProgressTracker for Key {
+    fn clone_box(&self) -> Box<dyn ProgressTracker> {
+        Box::new(self.clone())
+    }
+
+    fn tick(&mut self, _: &ProgressState, _: Instant) {}
+
+    fn reset(&mut self, _: &ProgressState, _: Instant) {}
+
+    fn write(&self, state: &ProgressState, out: &mut dyn std::fmt::Write) {
+        // Writing to memory does not fail.
+        let _ = out.write_str(&(self.0)(state));
     }
 }
 

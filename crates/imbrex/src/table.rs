@@ -1,8 +1,5 @@
 //! The table of results that `imbrex simulate` prints.
 
-use std::fmt::Write as _;
-
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use imbrex_layer::registry;
 use imbrex_sim::results::Integrity;
 use imbrex_sim::{DriveResult, Estimate};
@@ -44,35 +41,12 @@ pub fn order(drives: &[DriveResult]) -> Vec<usize> {
     numbers
 }
 
-/// Returns the results of `drives` as a text table with one line per drive and a header. Lines are in [`order`]. If the longest line has more
-/// than `columns` characters, returns one block of lines per drive instead, with the names of the columns in it. `None`
-/// sets no limit.
+/// Returns the results of `drives` as text for a terminal that is `columns` characters wide, as [`Cells::within`] folds it: one
+/// line or block per drive, in [`order`].
 pub fn render(drives: &[DriveResult], columns: Option<usize>) -> String {
-    let wide = lines(drives);
-    let longest = wide.lines().map(|line| line.chars().count()).max().unwrap_or(0);
-    match columns {
-        Some(columns) if longest > columns => blocks(drives, columns),
-        _ => wide,
-    }
-}
-
-/// Returns one block per drive: the drive's name, and below it as many cells per line as fit in `columns`.
-fn blocks(drives: &[DriveResult], columns: usize) -> String {
-    let mut text = String::new();
-    for drive in order(drives).into_iter().map(|index| &drives[index]) {
-        let row = row(drive);
-        let _ = writeln!(text, "{}", row[0]);
-        let mut line = String::new();
-        for (name, value) in COLUMNS.iter().zip(&row).skip(1) {
-            let cell = format!("  {name} {value}");
-            if !line.is_empty() && line.chars().count() + cell.chars().count() > columns {
-                let _ = writeln!(text, "{}", std::mem::take(&mut line));
-            }
-            line += &cell;
-        }
-        let _ = writeln!(text, "{line}");
-    }
-    text.trim_end().to_string()
+    let column = |name: &&str| if *name == COLUMNS[0] { Column::text(name, name) } else { Column::numeric(name, name) };
+    let rows = order(drives).into_iter().map(|index| row(&drives[index]).into_iter().map(Cell::text).collect());
+    Cells { columns: COLUMNS.iter().map(column).collect(), rows: rows.collect() }.within(columns)
 }
 
 /// Returns the table for other programs, in [`order`]. In CSV, times are in nanoseconds, sizes in bytes, and the ratio of a
@@ -140,20 +114,6 @@ fn cells_of(drive: &DriveResult) -> Vec<Cell> {
     row.push(number("map_bytes", drive.map_bytes as f64, |bytes| human::bytes(bytes.round() as u64)));
     row.push(number("capacity_gain", drive.capacity_gain, human::gain));
     row
-}
-
-fn lines(drives: &[DriveResult]) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(COLUMNS);
-    for index in order(drives) {
-        table.add_row(row(&drives[index]));
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let lines: Vec<_> = table.lines().map(|line| line.trim_end().to_string()).collect();
-    lines.join("\n")
 }
 
 /// Returns the cells of a drive, in the order of [`COLUMNS`].

@@ -1,10 +1,13 @@
-//! Tables for other programs: CSV, Markdown and LaTeX.
+//! Tables for terminals and for other programs: text, CSV, Markdown and LaTeX.
 //!
 //! Invariants:
 //! 1. In CSV, a cell with a number has it without a unit. The name of the column, or of the row, ends in the unit.
 //! 2. Tables of Markdown and LaTeX have the cells of the terminal.
 
 use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde_json::Value;
 
 /// A form of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,6 +100,15 @@ impl Cells {
         Cells { columns, rows }
     }
 
+    /// Creates a table of the figures of a document of JSON: one row per number, text or truth value, under its path, such
+    /// as `read_size_bytes.p95`. The last word of a path has the unit. The version of the document's fields is left out.
+    pub fn of_document(document: &Value) -> Cells {
+        let mut rows = Vec::new();
+        add_figures(document, "", &mut rows);
+        rows.retain(|row: &Vec<Cell>| row[0].shown != "schema");
+        Cells { columns: vec![Column::text("figure", "figure"), Column::numeric("value", "value")], rows }
+    }
+
     /// Returns the table in a form, with a line feed after each line.
     pub fn in_form(&self, form: TableForm) -> String {
         match form {
@@ -104,6 +116,57 @@ impl Cells {
             TableForm::Markdown => self.markdown(),
             TableForm::Latex => self.latex(),
         }
+    }
+
+    /// Returns the table as text for a terminal that is `columns` characters wide: a line of headings, and a line per row. If
+    /// the longest line is wider, returns one block of lines per row instead, with the headings in it. `None` sets no limit.
+    pub fn within(&self, columns: Option<usize>) -> String {
+        let lines = self.lines();
+        let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+        match columns {
+            Some(columns) if longest > columns => self.blocks(columns),
+            _ => lines.join("\n"),
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header(self.columns.iter().map(|column| &column.heading));
+        table.add_rows(self.rows.iter().map(|row| row.iter().map(|cell| &cell.shown)));
+        for (column, of) in table.column_iter_mut().zip(&self.columns) {
+            if of.is_numeric {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table.lines().map(|line| line.trim_end().to_string()).collect()
+    }
+
+    /// Returns one block per row: its first cell, and below it as many further cells per line as fit in `columns`. Empty cells
+    /// are left out.
+    fn blocks(&self, columns: usize) -> String {
+        let mut text = String::new();
+        for row in &self.rows {
+            if !row[0].shown.is_empty() {
+                let _ = writeln!(text, "{}", row[0].shown);
+            }
+            let mut line = String::new();
+            for (column, cell) in self.columns.iter().zip(row).skip(1).filter(|(_, cell)| !cell.shown.is_empty()) {
+                let part = format!("  {} {}", column.heading, cell.shown);
+                if !line.is_empty() && line.chars().count() + part.chars().count() > columns {
+                    let _ = writeln!(text, "{}", std::mem::take(&mut line));
+                }
+                line += &part;
+                // A long text goes on below.
+                while let Some(end) = last_blank(&line, columns) {
+                    let rest = format!("    {}", &line[end + 1..]);
+                    let _ = writeln!(text, "{}", &line[..end]);
+                    line = rest;
+                }
+            }
+            let _ = writeln!(text, "{line}");
+        }
+        text.trim_end().to_string()
     }
 
     fn csv(&self) -> String {
@@ -142,6 +205,29 @@ impl Cells {
         }
         text + "\\bottomrule\n\\end{tabular}\n"
     }
+}
+
+/// Returns the position in bytes of the last blank within the first `columns` characters after the indentation of `line`, if the
+/// line is longer.
+fn last_blank(line: &str, columns: usize) -> Option<usize> {
+    let (limit, beyond) = line.char_indices().nth(columns)?;
+    line[..limit + beyond.len_utf8()].rfind(' ').filter(|&at| at > 4)
+}
+
+fn add_figures(value: &Value, path: &str, rows: &mut Vec<Vec<Cell>>) {
+    let below = |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+    let cell = match value {
+        Value::Object(fields) => return fields.iter().for_each(|(name, field)| add_figures(field, &below(name), rows)),
+        Value::Array(items) => {
+            let numbered = items.iter().enumerate();
+            return numbered.for_each(|(index, item)| add_figures(item, &below(&index.to_string()), rows));
+        }
+        Value::Null => Cell::none(),
+        Value::Number(number) => Cell::number(number.as_f64().unwrap_or(f64::NAN), number.to_string()),
+        Value::String(text) => Cell::text(text),
+        Value::Bool(truth) => Cell::text(truth.to_string()),
+    };
+    rows.push(vec![Cell::text(path), cell]);
 }
 
 fn joined(cells: impl Iterator<Item = String>, by: &str) -> String {
@@ -194,6 +280,28 @@ mod tests {
     #[test]
     fn csv_has_numbers_in_base_units_and_quotes_where_they_are_needed() {
         assert_eq!(sample().in_form(TableForm::Csv), "drive,mean_ns\n\"a|b, \"\"c\"\"_1\",12500000\nd,\n");
+    }
+
+    #[test]
+    fn a_document_has_one_row_per_figure_under_its_path() {
+        let document = serde_json::json!({
+            "schema": "imbrex.x/1", "size_bytes": {"p50": 4096, "p99": null}, "drives": [{"name": "a"}, 2.5], "closed": true,
+        });
+        let text = "figure,value\nclosed,true\ndrives.0.name,a\ndrives.1,2.5\nsize_bytes.p50,4096\nsize_bytes.p99,\n";
+        let mut lines: Vec<_> = Cells::of_document(&document).csv().lines().map(str::to_string).collect();
+        lines[1..].sort();
+        assert_eq!(lines.join("\n") + "\n", text);
+    }
+
+    #[test]
+    fn a_table_wider_than_the_terminal_becomes_blocks() {
+        let wide = " drive          mean latency\n a|b, \"c\"_1  12.50 ms (3.2×)\n d                         –";
+        assert_eq!(sample().within(None), wide);
+        assert_eq!(sample().within(Some(28)), wide, "the longest line has 28 characters");
+        let blocks = "a|b, \"c\"_1\n  mean latency 12.50 ms (3.2×)\nd\n  mean latency –";
+        assert_eq!(sample().within(Some(27)), blocks);
+        let narrow = "a|b, \"c\"_1\n  mean latency 12.50\n    ms (3.2×)\nd\n  mean latency –";
+        assert_eq!(sample().within(Some(20)), narrow);
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use imbrex_disk::SimDuration;
 
+use super::TableArgs;
+
 /// `imbrex drive`.
 #[derive(Subcommand, Debug)]
 pub(crate) enum DriveCommand {
@@ -103,6 +105,9 @@ pub(crate) enum DriveCommand {
         /// Print the summary as JSON.
         #[arg(long)]
         json: bool,
+        /// Form of the table.
+        #[command(flatten)]
+        table: TableArgs,
     },
     /// Make a consistent copy of an image, even while it is served.
     ///

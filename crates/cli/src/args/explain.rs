@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{RunArgs, WorkloadArgs};
+use super::{RunArgs, TableArgs, WorkloadArgs};
 
 /// `imbrex explain`.
 #[derive(Args, Debug)]
@@ -39,6 +39,10 @@ pub(crate) struct ExplainArgs {
     /// Print the result as JSON.
     #[arg(long)]
     pub json: bool,
+
+    /// Form of the table: one row per part of a latency.
+    #[command(flatten)]
+    pub table: TableArgs,
 }
 
 /// Parses a percentile: a number above 0 and at most 100.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::TableArgs;
+use super::{ChartArgs, TableArgs};
 use imbrex_calibrate::readers::ReadOptions;
 
 /// The measurements, and options for reading them.
@@ -64,6 +64,10 @@ pub(crate) struct ValidateArgs {
     /// Write the judgement as a page for a browser.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+
+    /// Folder for the charts.
+    #[command(flatten)]
+    pub charts: ChartArgs,
 }
 
 /// `imbrex fit`.
@@ -92,4 +96,8 @@ pub(crate) struct FitArgs {
     /// Write the result as a page for a browser.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+
+    /// Folder for the charts.
+    #[command(flatten)]
+    pub charts: ChartArgs,
 }

@@ -3,6 +3,7 @@
 
 #![allow(rustdoc::broken_intra_doc_links)] // These comments are the help texts: their brackets are no links.
 
+mod chart;
 mod drive;
 mod events;
 mod explain;
@@ -23,6 +24,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::complete;
 
+pub(crate) use self::chart::ChartArgs;
 pub(crate) use self::drive::{DriveCommand, DumpParts, FaultWords, ZoneState};
 pub(crate) use self::events::EventArgs;
 pub(crate) use self::explain::ExplainArgs;

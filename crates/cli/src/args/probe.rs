@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::TableArgs;
+use super::{ChartArgs, TableArgs};
 
 /// `imbrex probe`.
 #[derive(Args, Debug)]
@@ -57,6 +57,10 @@ pub(crate) struct ProbeArgs {
     /// the page is whole.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+
+    /// Folder for the charts.
+    #[command(flatten)]
+    pub charts: ChartArgs,
 
     /// Write the drive's profile, ready for `--drive` of `imbrex simulate`.
     #[arg(long, value_name = "FILE.toml")]

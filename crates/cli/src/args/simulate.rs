@@ -6,7 +6,7 @@ use clap::Args;
 use imbrex::simulate_options::window;
 use imbrex_disk::SimDuration;
 
-use super::{EventArgs, RunArgs, TableArgs, WorkloadArgs};
+use super::{ChartArgs, EventArgs, RunArgs, TableArgs, WorkloadArgs};
 
 /// `imbrex simulate`.
 #[derive(Args, Debug)]
@@ -45,6 +45,10 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 
+    /// Folder for the charts.
+    #[command(flatten)]
+    pub charts: ChartArgs,
+
     /// With --out: also ios.parquet, one row per request.
     #[arg(long, requires = "out")]
     pub per_io: bool,
@@ -77,6 +81,10 @@ pub(crate) struct SweepArgs {
     /// The folder for the dataset and the page; existing rows are kept [default: named like the file].
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
+
+    /// Folder for the charts.
+    #[command(flatten)]
+    pub charts: ChartArgs,
 
     /// Run each point with this many seeds: mean and 95 % interval of each figure. Traces have no seed and run once.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]

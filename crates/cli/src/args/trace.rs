@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::WorkloadArgs;
+use super::{TableArgs, WorkloadArgs};
 
 /// `imbrex trace`.
 #[derive(Subcommand, Debug)]
@@ -17,6 +17,9 @@ pub(crate) enum TraceCommand {
         /// Print the statistics as JSON.
         #[arg(long)]
         json: bool,
+        /// Form of the table.
+        #[command(flatten)]
+        table: TableArgs,
         /// Draw the addresses of reads and writes over time into this file (SVG).
         #[arg(long, value_name = "FILE")]
         plot: Option<PathBuf>,

@@ -17,17 +17,21 @@ use crate::error::ExitCode;
 use crate::output;
 use imbrex::Failure;
 use imbrex::human;
+use imbrex::table_form::{Cells, TableForm};
 
 /// Prints the facts about the drive.
-pub(super) fn run(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(image: &Path, as_json: bool, table: Option<TableForm>) -> Result<ExitCode, Failure> {
     let media = FileMedium::open(image, Mode::Read, false)?;
     let (drive, mut store) = Store::open_to_look(media, &image.display().to_string())?;
     let facts = facts(&drive, &mut store)?;
-    if as_json {
+    if as_json || table.is_some() {
         let mut document = Map::new();
         document.insert("schema".into(), json!("imbrex.drive-info/1"));
         document.extend(facts.iter().map(|fact| (fact.key.to_string(), fact.value.clone())));
-        output::json(&document)?;
+        match table {
+            Some(form) => output::part(&Cells::of_document(&document.into()).in_form(form)),
+            None => output::json(&document)?,
+        }
         return Ok(ExitCode::Done);
     }
     let width = facts.iter().map(|fact| fact.name.len()).max().unwrap_or(0);

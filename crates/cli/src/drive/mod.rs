@@ -25,7 +25,7 @@ pub(crate) fn run(command: &DriveCommand, quiet: bool) -> Result<ExitCode, Failu
             fault::run(image, fault.as_ref(), schedule.as_deref(), *json)
         }
         DriveCommand::Import { description, out } => import::run(description, out.as_deref(), quiet),
-        DriveCommand::Info { image, json } => info::run(image, *json),
+        DriveCommand::Info { image, json, table } => info::run(image, *json, table.table),
         DriveCommand::Upgrade { image, json } => upgrade::run(image, *json, quiet),
         DriveCommand::Snapshot { image, copy, control, json } => {
             snapshot::run(image, copy, control.as_deref(), *json, quiet)

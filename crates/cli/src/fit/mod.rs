@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use imbrex_calibrate::compare::Comparison;
 use imbrex_calibrate::fit::{Fit, Fitted};
+use imbrex_calibrate::measured::Measured;
 use imbrex_calibrate::replay::replay;
 use imbrex_sim::Drive;
 
 use crate::args::FitArgs;
+use crate::chart_files;
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -15,6 +17,7 @@ use crate::probe::{check_distinct, check_writable, write_whole};
 use crate::validate::{distributions, facts_page};
 use imbrex::Failure;
 use imbrex::Progress;
+use imbrex::chart::Chart;
 use imbrex::human::ms;
 use imbrex::measured::{fit_document, fit_to};
 use imbrex::table_form::{Cell, Cells, Column};
@@ -24,6 +27,7 @@ const COLUMNS: [&str; 4] = ["Value", "Before", "After", "95 % interval"];
 
 /// Executes the command.
 pub(crate) fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    chart_files::check(args.charts.charts.as_deref())?;
     check_distinct(("--out", args.out.as_deref()), ("--report", args.report.as_deref()))?;
     for (path, option) in [(&args.out, "--out"), (&args.report, "--report")] {
         if let Some(path) = path {
@@ -38,30 +42,42 @@ pub(crate) fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
     } else if let Some(form) = args.table.table {
         output::part(&cells(&found).in_form(form));
     } else {
-        print(&found)?;
+        print(&found);
     }
     if let Some(out) = &args.out {
         write_whole(out, &found.toml)?;
     }
-    if let Some(path) = &args.report {
-        let (_, second) = measured.halves();
-        let profile = found.profile.clone();
-        let drive = Drive::assemble(&profile.name.clone(), profile.clone(), &profile.default_layer, &[])?;
-        let simulated = replay(&second, drive)?;
-        let rows: Vec<Vec<String>> = judged(&found).into_iter().chain(found.fitted.iter().map(row)).collect();
-        let name = args.measured.measured.display();
-        let title = format!("{} fitted to {name}", args.from);
-        let (before, after) = &found.second;
-        let sentence = format!(
-            "On the half of the requests that was not used for fitting, service times differ by {} ms (RMS), before the fit by {} \
-             ms.",
-            ms(after.rms_ns),
-            ms(before.rms_ns)
-        );
-        let chart = distributions(&second, &simulated);
-        write_whole(path, &facts_page("imbrex fit", &title, &sentence, &COLUMNS, &rows, Some(chart)))?;
+    if args.report.is_some() || args.charts.charts.is_some() {
+        let chart = chart(&measured, &found)?;
+        if let Some(path) = &args.report {
+            write_whole(path, &page(args, &found, chart.clone()))?;
+        }
+        if let Some(folder) = args.charts.charts.as_deref() {
+            chart_files::save_charts(folder, vec![chart], quiet)?;
+        }
     }
     Ok(ExitCode::Done)
+}
+
+/// Returns the chart of the half that was not used for fitting, measured and simulated.
+fn chart(measured: &Measured, found: &Fit) -> Result<Chart, Failure> {
+    let (_, second) = measured.halves();
+    let profile = found.profile.clone();
+    let drive = Drive::assemble(&profile.name.clone(), profile.clone(), &profile.default_layer, &[])?;
+    Ok(distributions(&second, &replay(&second, drive)?))
+}
+
+fn page(args: &FitArgs, found: &Fit, chart: Chart) -> String {
+    let rows: Vec<Vec<String>> = judged(found).into_iter().chain(found.fitted.iter().map(row)).collect();
+    let title = format!("{} fitted to {}", args.from, args.measured.measured.display());
+    let (before, after) = &found.second;
+    let sentence = format!(
+        "On the half of the requests that was not used for fitting, service times differ by {} ms (RMS), before the fit by {} \
+         ms.",
+        ms(after.rms_ns),
+        ms(before.rms_ns)
+    );
+    facts_page("imbrex fit", &title, &sentence, &COLUMNS, &rows, Some(chart))
 }
 
 /// Returns the result as a table for other programs. All numbers of a row are in the unit that its name ends in.
@@ -98,9 +114,10 @@ fn row(fitted: &Fitted) -> Vec<String> {
     vec![fitted.key.clone(), format!("{:.0}", fitted.before), format!("{:.0}", fitted.after), interval]
 }
 
-fn print(found: &Fit) -> Result<(), Failure> {
-    for cells in judged(found).into_iter().chain(found.fitted.iter().map(row)) {
-        output::line(&format!("{:<58}{:>14}{:>14}  {}", cells[0], cells[1], cells[2], cells[3]));
-    }
-    Ok(())
+fn print(found: &Fit) {
+    let rows = judged(found).into_iter().chain(found.fitted.iter().map(row));
+    let headings = COLUMNS.map(str::to_lowercase);
+    let mut cells = Cells::of_texts(&headings.each_ref().map(String::as_str), rows);
+    cells.columns[1..3].iter_mut().for_each(|column| column.is_numeric = true);
+    output::line(&cells.within(output::terminal_columns()));
 }

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use imbrex_fs::load::age::DeleteOrder;
 
 use crate::args::size::size;
-use crate::args::{EventArgs, TableArgs};
+use crate::args::{ChartArgs, EventArgs, TableArgs};
 
 /// `imbrex fs`.
 #[derive(Subcommand, Debug)]
@@ -67,6 +67,9 @@ pub(crate) enum FsCommand {
         /// Print the state as JSON.
         #[arg(long)]
         json: bool,
+        /// Form of the table.
+        #[command(flatten)]
+        table: TableArgs,
     },
     /// Empty zones with many dead blocks now. A mounted file system does this by itself.
     Clean {
@@ -257,6 +260,10 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 
+    /// Folder for the charts.
+    #[command(flatten)]
+    pub charts: ChartArgs,
+
     /// The file of events.
     #[command(flatten)]
     pub events: EventArgs,
@@ -350,6 +357,10 @@ pub(crate) struct CapacityArgs {
     /// Print the result as JSON.
     #[arg(long)]
     pub json: bool,
+
+    /// Form of the table.
+    #[command(flatten)]
+    pub table: TableArgs,
 }
 
 /// Returns a percentage with up to two decimals, in hundredths of a percent.

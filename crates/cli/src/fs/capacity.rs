@@ -1,7 +1,7 @@
 //! `imbrex fs capacity` (Singh 2014 §5.3, tables 5.1 and 5.2): finds out how much larger than its contents a caveat
 //! disk must be.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use imbrex::table_form::{Cell, Cells, Column};
 use imbrex::{Failure, Progress};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::load::age::Age;
@@ -77,16 +77,28 @@ fn tell(args: &CapacityArgs, rows: &[(Capacity, Found)]) -> Result<(), Failure> 
             "searches": rows.iter().map(|(asked, found)| row_as_json(asked, found)).collect::<Vec<_>>(),
         }));
     }
-    let columns = ["DID", "fit", "over-allocation", "blocks", "free", "unusable", "of all", "allocated"];
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(columns);
-    table.add_rows(rows.iter().map(|(asked, found)| row(asked, found)));
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
+    let cells = cells(rows);
+    match args.table.table {
+        Some(form) => output::part(&cells.in_form(form)),
+        None => output::line(&cells.within(output::terminal_columns())),
     }
-    let lines: Vec<_> = table.lines().map(|line| line.trim_end().to_string()).collect();
-    output::line(&lines.join("\n"));
     Ok(())
+}
+
+/// Returns the searches as a table. An over-allocation that was not enough is that of the last trial.
+fn cells(rows: &[(Capacity, Found)]) -> Cells {
+    let columns = vec![
+        Column::numeric("did_blocks", "DID"),
+        Column::text("fit", "fit"),
+        Column::numeric("over_allocation_percent", "over-allocation"),
+        Column::text("is_found", "is enough"),
+        Column::numeric("blocks", "blocks"),
+        Column::numeric("free_blocks", "free"),
+        Column::numeric("unusable_blocks", "unusable"),
+        Column::numeric("unusable_share", "of all"),
+        Column::numeric("allocated_ratio", "allocated"),
+    ];
+    Cells { columns, rows: rows.iter().filter_map(|(asked, found)| row(asked, found)).collect() }
 }
 
 fn trial(found: &Found) -> Option<&Trial> {
@@ -114,21 +126,21 @@ fn row_as_json(asked: &Capacity, found: &Found) -> Value {
     })
 }
 
-fn row(asked: &Capacity, found: &Found) -> Vec<String> {
-    let Some(trial) = trial(found) else { return Vec::new() };
-    let usage = trial.usage;
-    let more = match found {
-        Found::At(_) => format!("{} %", percent(trial.extra)),
-        _ => format!("over {} %", percent(trial.extra)),
-    };
-    vec![
-        asked.isolation.to_string(),
-        asked.fit.clone(),
-        more,
-        usage.blocks.to_string(),
-        (usage.blocks - usage.live).to_string(),
-        usage.unusable.to_string(),
-        format!("{:.2} %", 100.0 * usage.unusable as f64 / usage.blocks as f64),
-        format!("{:.2} times", trial.aged.blocks_created as f64 / asked.age.fill_blocks as f64),
-    ]
+fn row(asked: &Capacity, found: &Found) -> Option<Vec<Cell>> {
+    let trial = trial(found)?;
+    let (usage, more, is_found) = (trial.usage, percent(trial.extra), matches!(found, Found::At(_)));
+    let count = |count: u64| Cell::number(count as f64, count.to_string());
+    let share = usage.unusable as f64 / usage.blocks as f64;
+    let allocated = trial.aged.blocks_created as f64 / asked.age.fill_blocks as f64;
+    Some(vec![
+        count(asked.isolation),
+        Cell::text(&asked.fit),
+        Cell::number(more, if is_found { format!("{more} %") } else { format!("over {more} %") }),
+        Cell::text(if is_found { "yes" } else { "no" }),
+        count(usage.blocks),
+        count(usage.blocks - usage.live),
+        count(usage.unusable),
+        Cell::number(share, format!("{:.2} %", 100.0 * share)),
+        Cell::number(allocated, format!("{allocated:.2} times")),
+    ])
 }

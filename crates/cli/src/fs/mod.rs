@@ -67,7 +67,7 @@ pub(crate) fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure>
             add::run(devices, &add::New { path: new, consent, is_spare: spare.is_some() }, *json, quiet)
         }
         FsCommand::Salvage(args) => salvage::run(args, quiet),
-        FsCommand::Stat { places, json } => stat::run(places, *json),
+        FsCommand::Stat { places, json, table } => stat::run(places, *json, table.table),
         FsCommand::Clean { devices, zones, json } => clean::run(devices, *zones, *json, quiet),
         FsCommand::Dump { devices, json } => dump::run(devices, *json),
         FsCommand::Upgrade { devices, json } => upgrade::run(devices, *json),

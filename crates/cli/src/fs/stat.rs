@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use imbrex::Failure;
+use imbrex::table_form::{Cells, TableForm};
 use imbrex_fuse::{OUTCOME_ATTRIBUTE, STATUS_ATTRIBUTE};
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ use crate::output;
 pub(super) const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// Prints the state of the file system.
-pub(super) fn run(places: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(places: &[PathBuf], as_json: bool, table: Option<TableForm>) -> Result<ExitCode, Failure> {
     let document = match places {
         [directory] if directory.is_dir() => ask(directory)?,
         devices => {
@@ -28,6 +29,10 @@ pub(super) fn run(places: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure
     };
     if as_json {
         output::json(&document)?;
+        return Ok(ExitCode::Done);
+    }
+    if let Some(form) = table {
+        output::part(&Cells::of_document(&document).in_form(form));
         return Ok(ExitCode::Done);
     }
     let lines = status::lines(&document);

@@ -57,17 +57,22 @@ pub(super) fn may_write(args: &ProbeArgs) -> bool {
     args.destroy_data || args.target.starts_with("sim:")
 }
 
+/// Returns the drive with this name as a target in simulated time.
+pub(super) fn simulated(words: &str) -> Result<Simulated, Failure> {
+    let drive = DrivePlan::parse(words)?.build()?;
+    if drive.layer.is_host_managed() {
+        return Err(host_managed(&format!("sim:{words}")));
+    }
+    Ok(Simulated::new(drive))
+}
+
 /// Opens the target read-only, or for writing if `--destroy-data` was given and the safety checks passed.
 ///
 /// # Errors
 /// A safety check failed, or the target cannot be opened.
 pub(super) fn open(args: &ProbeArgs) -> Result<Opened, Failure> {
     if let Some(words) = args.target.strip_prefix("sim:") {
-        let drive = DrivePlan::parse(words)?.build()?;
-        if drive.layer.is_host_managed() {
-            return Err(host_managed(&args.target));
-        }
-        return Ok(Opened::Simulated(Box::new(Simulated::new(drive))));
+        return Ok(Opened::Simulated(Box::new(simulated(words)?)));
     }
     if args.target.contains("://") {
         return open_nbd(args);

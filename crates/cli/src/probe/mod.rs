@@ -12,7 +12,7 @@ use imbrex_units::quantity;
 
 use crate::args::ProbeArgs;
 use crate::error::ExitCode;
-use crate::{interrupt, output};
+use crate::{chart_files, interrupt, output};
 use imbrex::Failure;
 use imbrex::Progress;
 use imbrex::files::{WholeFile, check_output};
@@ -22,6 +22,7 @@ use imbrex_units::names::suggestion;
 /// Executes the command.
 pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     check_tests(args)?;
+    chart_files::check(args.charts.charts.as_deref())?;
     let budget_ns = budget_ns(args)?;
     let inputs = [PathBuf::from(&args.target)];
     check_distinct(("--report", args.report.as_deref()), ("--emit-profile", args.emit_profile.as_deref()))?;
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let verdict = run_tests(args, quiet, budget_ns, &mut opened);
     // Dropped before the verdict is printed, so that the drive's settings are restored and its file is closed.
     drop(opened);
-    tell(args, &verdict)?;
+    tell(args, &verdict, quiet)?;
     match &verdict.ended {
         Some(_) if interrupt::requested() => Ok(ExitCode::Failed),
         Some(reason) => Err(Failure::failed(reason)),
@@ -100,8 +101,24 @@ fn step(told: &ProbeState<'_>, budget_ns: u64) -> String {
     format!("{}  {} operations, {spent}{of}", told.test, human::count(told.operations))
 }
 
+/// The conventional drive whose measurements are drawn beside those of the target.
+const CONVENTIONAL: &str = "cmr-7200";
+
+/// Probes [`CONVENTIONAL`] in simulated time, with the same tests and the same seed.
+fn conventional(args: &ProbeArgs) -> Result<Verdict, Failure> {
+    let mut target = leave::simulated(CONVENTIONAL)?;
+    let mut options = ProbeOptions {
+        may_write: true,
+        only: args.tests.clone(),
+        budget_ns: u64::MAX,
+        seed: args.seed,
+        progress: &mut |_| true,
+    };
+    Ok(probe(&mut target, &mut options))
+}
+
 /// Prints the verdict, and writes the requested files.
-fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
+fn tell(args: &ProbeArgs, verdict: &Verdict, quiet: bool) -> Result<(), Failure> {
     if args.json {
         output::line(&crate::json::text(&output::with_warnings(verdict)?).map_err(Failure::failed)?);
     } else if let Some(form) = args.table.table {
@@ -109,8 +126,14 @@ fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
     } else {
         table::print(verdict)?;
     }
-    if let Some(path) = &args.report {
-        write_whole(path, &page::html(verdict, &output::command_line()))?;
+    if args.report.is_some() || args.charts.charts.is_some() {
+        let beside = conventional(args)?;
+        if let Some(path) = &args.report {
+            write_whole(path, &page::html(verdict, &beside, &output::command_line()))?;
+        }
+        if let Some(folder) = args.charts.charts.as_deref() {
+            chart_files::save_charts(folder, page::charts(verdict, &beside), quiet)?;
+        }
     }
     if let Some(path) = &args.emit_profile {
         let missing = ["rotation", "type"].into_iter().find(|name| {

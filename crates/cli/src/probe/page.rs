@@ -24,22 +24,33 @@ const MARKS_MAX: usize = 48;
 const TURNS_MAX: usize = 120;
 /// Style of the head's path: a colour of its own, and a full line.
 const HEAD_LOOK: usize = 10;
+/// Style of the measurements of a conventional drive.
+const CONVENTIONAL_LOOK: usize = 6;
 /// Ratio of the largest value to the median from which on the axis is logarithmic.
 const LOGARITHM_FROM: f64 = 200.0;
 
-/// Returns the page. `command` is the command line.
-pub(super) fn html(verdict: &Verdict, command: &[String]) -> String {
+/// Returns the page. `conventional` has measurements of a conventional drive, which are drawn beside those of the same name.
+/// `command` is the command line.
+pub(super) fn html(verdict: &Verdict, conventional: &Verdict, command: &[String]) -> String {
     let mut charts = Vec::new();
     let mut body = masthead(verdict);
     body += "<main>";
     body += &properties(verdict);
     body += &left_out(verdict);
-    body += &evidence(verdict, &mut charts);
+    body += &evidence(verdict, conventional, &mut charts);
     body += &made(verdict, command);
     body += &words();
     body += "</main>";
     let charts: Vec<&Chart> = charts.iter().collect();
     document(&format!("{} – imbrex probe", verdict.target), &body, &charts_json(&charts))
+}
+
+/// Returns the charts of the measurements, without those of the head.
+pub(super) fn charts(verdict: &Verdict, conventional: &Verdict) -> Vec<Chart> {
+    let measured = verdict.series.iter().enumerate().filter(|(_, series)| !series.points.is_empty());
+    measured
+        .map(|(index, series)| Chart { id: series.name.to_string(), ..chart(index, series, conventional) })
+        .collect()
 }
 
 fn masthead(verdict: &Verdict) -> String {
@@ -131,13 +142,13 @@ fn left_out(verdict: &Verdict) -> String {
 }
 
 /// Returns the section with the series, in the order of their measurement, each with the properties based on it.
-fn evidence(verdict: &Verdict, charts: &mut Vec<Chart>) -> String {
+fn evidence(verdict: &Verdict, conventional: &Verdict, charts: &mut Vec<Chart>) -> String {
     let mut html = String::from(
         "<section aria-labelledby=\"evidence\"><details class=\"more\" open><summary><h2 id=\"evidence\">Evidence</h2></summary>",
     );
     let _ = write!(html, "<div class=\"figures dense\">");
     for (index, measured) in verdict.series.iter().enumerate().filter(|(_, series)| !series.points.is_empty()) {
-        let chart = chart(index, measured);
+        let chart = chart(index, measured, conventional);
         let head = verdict.heads.iter().find(|head| head.series == measured.name && !head.points.is_empty());
         let head = head.map(|head| head_chart(index, head));
         let wide = if head.is_some() { " wide" } else { "" };
@@ -206,21 +217,35 @@ fn meaning(measured: &Measured) -> &'static str {
     }
 }
 
-fn chart(index: usize, measured: &Measured) -> Chart {
+fn chart(index: usize, measured: &Measured, conventional: &Verdict) -> Chart {
     let (x, y) = (Quantity::of(measured.x), Quantity::of(measured.y));
-    let points: Vec<(f64, f64)> =
-        measured.points.iter().map(|point| (point.0 * x.factor, point.1 * y.factor)).collect();
-    let shape = match (y.unit, points.len()) {
+    let points = |measured: &Measured| -> Vec<(f64, f64)> {
+        measured.points.iter().map(|point| (point.0 * x.factor, point.1 * y.factor)).collect()
+    };
+    let shape = |count: usize| match (y.unit, count) {
         (Unit::BytesPerSecond, _) => Shape::Line,
         (_, count) if count <= MARKS_MAX => Shape::Marks,
         _ => Shape::Dots,
     };
+    let like = |other: &&Measured| (other.name, other.x, other.y) == (measured.name, measured.x, measured.y);
+    let beside = conventional.series.iter().find(like).map(points).unwrap_or_default();
+    let points = points(measured);
     let axis = if spans_far(&points) { Axis::log10(y.label, y.unit) } else { Axis::linear(y.label, y.unit) };
-    Chart::new(format!("chart-{index}"), measured.name, Axis::linear(x.label, x.unit), axis)
-        .described(format!("{}: {} points, {} over {}.", measured.name, points.len(), measured.y, measured.x))
+    let own = Series::new(measured.name, shape(points.len()), 0, points);
+    let chart = Chart::new(format!("chart-{index}"), measured.name, Axis::linear(x.label, x.unit), axis)
+        .described(format!("{}: {} points, {} over {}.", measured.name, measured.points.len(), measured.y, measured.x))
         .sized(SIZE.0, SIZE.1)
-        .with(Series::new(measured.name, shape, 0, points))
-        .thin(POINTS)
+        .with(own);
+    let chart = match beside.len() {
+        0 => chart,
+        count => chart.with(Series::new(
+            format!("{}, conventional", conventional.target),
+            shape(count),
+            CONVENTIONAL_LOOK,
+            beside,
+        )),
+    };
+    chart.thin(POINTS)
 }
 
 /// Returns whether a logarithmic axis suits the values: all are positive, and the largest exceeds [`LOGARITHM_FROM`]
@@ -375,7 +400,7 @@ mod tests {
     }
 
     fn page() -> String {
-        html(&verdict(), &["imbrex".into(), "probe".into(), "/dev/<b>".into()])
+        html(&verdict(), &Verdict::default(), &["imbrex".into(), "probe".into(), "/dev/<b>".into()])
     }
 
     #[test]
@@ -404,12 +429,29 @@ mod tests {
         assert!(page.contains("<a href=\"#series-1\">2</a></td>"), "a series that is not there has no link");
     }
 
+    /// Returns measurements of another drive: the first series of [`verdict`], and one that it does not have.
+    fn conventional() -> Verdict {
+        let mut other = Verdict { target: "sim:plain".into(), ..Verdict::default() };
+        let points = vec![(0.0, 8.0), (1.0, 9.0)];
+        other.series.push(Measured { points: points.clone(), ..verdict().series[0].clone() });
+        other.series.push(Measured { name: "of the other alone", points, ..verdict().series[0].clone() });
+        other
+    }
+
+    #[test]
+    fn a_conventional_drive_is_drawn_beside_the_series_of_the_same_name() {
+        let page = html(&verdict(), &conventional(), &[]);
+        assert_eq!(page.matches("sim:plain, conventional</button>").count(), 1, "in the legend of the first chart");
+        assert!(!page.contains("of the other alone"));
+        assert!(!self::page().contains(", conventional</button>"));
+    }
+
     #[test]
     fn a_condition_is_named_and_the_headline_says_how_sure_it_is() {
         let conditions = vec!["the clock advances in steps of 1.00 ms".to_string()];
         let mut verdict = Verdict { conditions, ..Verdict::default() };
         verdict.conclude("type", Value::Word("shingled"), "", Confidence::High, "it moved".into(), &[]);
-        let page = html(&verdict, &[]);
+        let page = html(&verdict, &Verdict::default(), &[]);
         assert!(page.contains("This drive is probably shingled (SMR)."));
         assert!(page.contains("No answer has high confidence: the clock advances in steps of 1.00 ms"));
         let mut guess = Verdict::default();

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use imbrex_calibrate::validate::Validation;
 
 use crate::args::ValidateArgs;
+use crate::chart_files;
 use crate::error::ExitCode;
 use crate::output;
 use crate::probe::{check_writable, write_whole};
@@ -20,6 +21,7 @@ use imbrex::workload::inputs_of;
 
 /// Executes the command.
 pub(crate) fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    chart_files::check(args.charts.charts.as_deref())?;
     if let Some(path) = &args.report {
         let workload = args.workload.as_deref().map(inputs_of).unwrap_or_default();
         let inputs = [workload, vec![args.measured.measured.clone(), PathBuf::from(&args.drive)]].concat();
@@ -42,6 +44,9 @@ pub(crate) fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure>
     }
     if let Some(path) = &args.report {
         write_whole(path, &page::html(args, &measured, &judged))?;
+    }
+    if let Some(folder) = args.charts.charts.as_deref() {
+        chart_files::save_charts(folder, page::charts(&measured, &judged), quiet)?;
     }
     Ok(ExitCode::Done)
 }
@@ -82,23 +87,7 @@ fn print(validation: &Validation) -> Result<(), Failure> {
         ms(whole.rms_ns),
         whole.rms_share * 100.0
     ));
-    output::line(&format!(
-        "{:<36}{:>9}{:>13}{:>13}{:>10}{:>12}",
-        "class", "requests", "measured ms", "simulated ms", "RMS ms", "difference"
-    ));
-    let all = ("all".to_string(), *whole, validation.mean_difference_ns);
-    let classes =
-        validation.classes.iter().map(|class| (class.class.clone(), class.comparison, class.mean_difference_ns));
-    for (name, comparison, difference) in std::iter::once(all).chain(classes) {
-        output::line(&format!(
-            "{name:<36}{:>9}{:>13}{:>13}{:>10}{:>+12.3}",
-            comparison.requests,
-            ms(comparison.mean_measured_ns),
-            ms(comparison.mean_simulated_ns),
-            ms(comparison.rms_ns),
-            difference as f64 / 1e6
-        ));
-    }
+    output::line(&cells(validation).within(output::terminal_columns()));
     if validation.rejected > 0 {
         output::line(&format!("\n{} requests lie past the end of the drive and are left out", validation.rejected));
     }

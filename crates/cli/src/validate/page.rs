@@ -24,7 +24,7 @@ const POINTS: usize = 1200;
 /// Returns the page.
 pub(super) fn html(args: &ValidateArgs, measured: &Measured, judged: &Judged) -> String {
     let validation = &judged.validation;
-    let charts = [distributions(measured, &judged.simulated), by_distance(measured, &judged.simulated)];
+    let charts = charts(measured, judged);
     let mut body = format!(
         "<header><p class=\"kind\">imbrex validate</p><h1>{} against {}</h1>{}<p class=\"facts\"><b>{}</b> \
          requests</p></header>",
@@ -47,6 +47,11 @@ pub(super) fn html(args: &ValidateArgs, measured: &Measured, judged: &Judged) ->
     body += "</main>";
     let title = format!("{} – imbrex validate", args.drive);
     document(&title, &body, &charts_json(&charts.iter().collect::<Vec<_>>()))
+}
+
+/// Returns the charts of the page.
+pub(super) fn charts(measured: &Measured, judged: &Judged) -> Vec<Chart> {
+    vec![distributions(measured, &judged.simulated), by_distance(measured, &judged.simulated)]
 }
 
 /// Returns a section of the page with `charts`.

@@ -32,6 +32,8 @@ mod pipes;
 mod powercut;
 mod probe;
 mod reproduce;
+#[cfg(target_os = "linux")]
+mod schemas;
 mod seeds;
 #[cfg(target_os = "linux")]
 mod service;

@@ -288,3 +288,129 @@ fn layers_and_drives_are_listed_one_by_one() {
     assert_eq!(run("imr-1t"), run(&path.to_string_lossy()));
     assert_eq!(imbrex(&["list", "layers", "no-such"]).status.code(), Some(2));
 }
+
+/// Returns the rows of a table in CSV without quoted cells, its headings first.
+fn csv(words: &[&str]) -> Vec<Vec<String>> {
+    let output = imbrex(&[words, &["--table", "csv"]].concat());
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().map(|line| line.split(',').map(str::to_string).collect()).collect()
+}
+
+#[test]
+fn every_command_that_prints_a_table_prints_it_for_programs() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let (image, store) = (at("drive.img"), at("store.img"));
+    for (path, drive) in [(&image, "cmr-7200"), (&store, "strict-append")] {
+        let made = imbrex(&["drive", "create", path, "--drive", drive, "-q"]);
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
+    let made = imbrex(&["fs", "mkfs", &store, "-q"]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+
+    for words in [&["trace", "info", READS][..], &["drive", "info", &image], &["fs", "stat", &store]] {
+        let rows = csv(words);
+        assert_eq!(rows[0], ["figure", "value"], "{words:?}");
+        let document = json(&[words, &["--json"]].concat());
+        let mut compared = 0;
+        for row in &rows[1..] {
+            let found = row[0].split('.').fold(&document, |value, part| match part.parse::<usize>() {
+                Ok(index) => &value[index],
+                Err(_) => &value[part],
+            });
+            if let Some(number) = found.as_f64() {
+                assert_eq!(row[1].parse::<f64>().ok(), Some(number), "{words:?}: {row:?}");
+                compared += 1;
+            }
+        }
+        assert!(compared >= 5, "{words:?}: {compared} numbers");
+    }
+    let explain = ["explain", READS, "-d", "cassuto-307g+s-blocks", "--worst", "3", "-q"];
+    let (rows, document) = (csv(&explain), json(&[&explain[..], &["--json"]].concat()));
+    let requests = document["drives"][0]["requests"].as_array().expect("a list");
+    let parts: usize = requests.iter().map(|request| request["parts"].as_array().map_or(0, Vec::len)).sum();
+    assert_eq!((rows.len() - 1, requests.len()), (parts, 3));
+    let column = |name: &str| rows[0].iter().position(|heading| heading == name).expect("a column");
+    let of_first = rows[1..].iter().filter(|row| row[column("request")] == requests[0]["number"].to_string());
+    let sum: u64 = of_first.map(|row| row[column("duration_ns")].parse::<u64>().expect("nanoseconds")).sum();
+    assert_eq!(Some(sum), requests[0]["latency_ns"].as_u64(), "the parts sum to the latency");
+
+    let capacity =
+        ["fs", "capacity", "--did", "16", "--fit", "best,first", "--size", "64MiB", "--operations", "500", "-q"];
+    let (rows, document) = (csv(&capacity), json(&[&capacity[..], &["--json"]].concat()));
+    assert_eq!(rows.len(), 3);
+    for (row, search) in rows[1..].iter().zip(document["searches"].as_array().expect("a list")) {
+        assert_eq!((row[0].as_str(), &row[1][..]), ("16", search["fit"].as_str().expect("a name")));
+        assert_eq!(row[2].parse::<f64>().ok(), search["over_allocation_percent"].as_f64());
+    }
+}
+
+#[test]
+fn tables_fold_on_a_narrow_terminal() {
+    let folded = |words: &[&str], columns: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_imbrex")).args(words).env("COLUMNS", columns).output();
+        let output = output.expect("the program starts");
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let capacity = ["fs", "capacity", "--did", "16", "--fit", "best", "--size", "64MiB", "--operations", "500", "-q"];
+    for words in [&capacity[..], &["list", "generators"]] {
+        let (wide, narrow) = (folded(words, "400"), folded(words, "60"));
+        assert!(wide.lines().any(|line| line.chars().count() > 60), "{words:?}: {wide}");
+        assert!(narrow.lines().count() > wide.lines().count(), "{narrow}");
+        let values = |text: &str| text.split_whitespace().filter(|word| word.contains('%')).count();
+        assert_eq!(values(&wide), values(&narrow), "{narrow}");
+    }
+    let narrow = folded(&capacity, "60");
+    assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
+}
+
+/// Returns the width and the height in a PNG file.
+fn png_size(bytes: &[u8]) -> (u32, u32) {
+    assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    (number(16), number(20))
+}
+
+#[test]
+fn charts_are_written_as_svg_and_png_of_a_papers_column() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let charts = folder.path().join("a").join("charts");
+    let words = ["simulate", READS, "-d", "cassuto-307g+s-blocks", "-q", "--charts"];
+    let output = Command::new(env!("CARGO_BIN_EXE_imbrex")).args(words).arg(&charts).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+    let mut names: Vec<String> = std::fs::read_dir(&charts)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert!(names.iter().any(|name| name.starts_with("latency-read")), "{names:?}");
+    let of = |ending: &str| -> Vec<String> {
+        names.iter().filter_map(|name| name.strip_suffix(ending)).map(str::to_string).collect()
+    };
+    assert_eq!(of(".svg"), of(".png"));
+    assert_eq!(names.len(), 2 * of(".svg").len());
+    for name in of(".svg") {
+        let svg = std::fs::read_to_string(charts.join(format!("{name}.svg"))).expect("a text");
+        let size = |word: &str| -> f64 {
+            let text = svg.split(&format!(" {word}=\"")).nth(1).and_then(|rest| rest.split("mm\"").next());
+            text.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{name}: no {word} in mm: {svg}"))
+        };
+        assert_eq!(size("width"), 88.0, "{name}");
+        assert!(!svg.contains("var(--"), "{name}: colours of a page");
+        // 88 mm at 600 dots per inch.
+        let (width, height) = png_size(&std::fs::read(charts.join(format!("{name}.png"))).expect("a file"));
+        assert_eq!(width, 2079, "{name}");
+        assert!((f64::from(height) - 2079.0 * size("height") / 88.0).abs() <= 3.0, "{name}: {height}");
+    }
+    // Something else under the folder's name is refused before the simulation.
+    let file = folder.path().join("file");
+    std::fs::write(&file, "mine").expect("a file");
+    let output = Command::new(env!("CARGO_BIN_EXE_imbrex")).args(words).arg(&file).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("a file stands in the way"), "{said}");
+    assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "mine");
+}

@@ -101,6 +101,9 @@ fn a_served_drive_can_be_watched() {
         "the page does not name the drive:\n{page}"
     );
     assert!(page.contains("<td>write</td><td>37</td>"), "the table lacks the writes:\n{page}");
+    // All 37 writes were answered within a minute, and a conventional drive cleans nothing.
+    assert!(page.contains("In the last minute of simulated time, 37 requests took "), "{page}");
+    assert!(page.contains("Since the start, no request has waited for cleaning."), "{page}");
     assert!(page.contains("this drive has none"), "a conventional drive has no bands:\n{page}");
 }
 

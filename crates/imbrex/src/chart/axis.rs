@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! 1. Positions of values lie between 0 and 1. A value that the scale cannot show (zero on a logarithmic scale) has no
-//!    position.
+//!    position, except on an axis with given ends: there it is at the lower end.
 //! 2. Ticks are at 1, 2 or 5 times a power of ten of the unit in their labels; on a logarithmic axis of bytes, at
 //!    powers of two.
 
@@ -95,7 +95,7 @@ impl Axis {
         }
         let first = (low / step - 1e-9).ceil() as i64;
         let last = (high / step + 1e-9).floor() as i64;
-        let mut fitted = Fitted { scale: self.scale, low, high, ticks: Vec::new() };
+        let mut fitted = Fitted { scale: self.scale, has_ends: self.range.is_some(), low, high, ticks: Vec::new() };
         for number in first..=last {
             let value = number as f64 * step;
             fitted.tick(value, self.unit.divided(value, division), true);
@@ -119,8 +119,8 @@ impl Axis {
                 (first, last) = (outward(first - 0.3, false), outward(last + 0.3, true));
             }
         }
-        let mut fitted =
-            Fitted { scale: self.scale, low: 10f64.powf(first), high: 10f64.powf(last), ticks: Vec::new() };
+        let (low, high, has_ends) = (10f64.powf(first), 10f64.powf(last), self.range.is_some());
+        let mut fitted = Fitted { scale: self.scale, has_ends, low, high, ticks: Vec::new() };
         let skip = (((last - first) / 8.0).ceil() as i32).max(1);
         for power in first.floor() as i32..=last.ceil() as i32 {
             for digit in 1..10 {
@@ -142,7 +142,7 @@ impl Axis {
         let (first, last) = ((low.log2() + 1e-9).floor() as i32, (high.log2() - 1e-9).ceil() as i32);
         let last = last.max(first + 1);
         let (low, high) = self.range.unwrap_or((2f64.powi(first), 2f64.powi(last)));
-        let mut fitted = Fitted { scale: self.scale, low, high, ticks: Vec::new() };
+        let mut fitted = Fitted { scale: self.scale, has_ends: self.range.is_some(), low, high, ticks: Vec::new() };
         let skip = ((last - first) / 8 + 1) as usize;
         for power in (first..=last).step_by(skip) {
             let value = 2f64.powi(power);
@@ -161,7 +161,7 @@ impl Axis {
 
     fn fit_percentile(&self, nines: u8) -> Fitted {
         let top = 1.0 - 10f64.powi(-(nines as i32));
-        let mut fitted = Fitted { scale: self.scale, low: 0.0, high: top, ticks: Vec::new() };
+        let mut fitted = Fitted { scale: self.scale, has_ends: true, low: 0.0, high: top, ticks: Vec::new() };
         fitted.tick(0.0, "0".to_string(), true);
         fitted.tick(0.5, Unit::Share.divided(0.5, (0.01, "%")), true);
         for power in 1..=nines as i32 {
@@ -209,6 +209,8 @@ pub(super) struct Tick {
 pub(super) struct Fitted {
     /// Mapping from values to positions along the axis.
     pub scale: Scale,
+    /// Whether the caller gave the ends.
+    pub has_ends: bool,
     /// Value at the low end of the axis, position 0.
     pub low: f64,
     /// Value at the high end of the axis, position 1.
@@ -234,14 +236,18 @@ impl Fitted {
     /// Returns the position of `value`, moved to the nearer end if it lies beyond the axis. Returns `None` if the scale
     /// cannot show the value.
     pub(super) fn position(&self, value: f64) -> Option<f64> {
-        let is_shown = value.is_finite() && (self.scale != Scale::Log10 || value > 0.0);
-        is_shown.then(|| self.free_position(value).clamp(0.0, 1.0))
+        if self.scale == Scale::Log10 && value <= 0.0 {
+            return self.has_ends.then_some(0.0);
+        }
+        value.is_finite().then(|| self.free_position(value).clamp(0.0, 1.0))
     }
 
     /// Returns the name, the ends and the unit of the scale, for scripts.
     pub(super) fn attribute(&self, unit: Unit) -> String {
         let (name, low, high) = match self.scale {
             Scale::Linear => ("linear", self.low, self.high),
+            // The script, too, draws zeros at the lower end of an axis with given ends.
+            Scale::Log10 if self.has_ends => ("log10-ends", self.low, self.high),
             Scale::Log10 => ("log10", self.low, self.high),
             Scale::Percentile(nines) => ("percentile", 0.0, nines as f64),
         };

@@ -7,7 +7,8 @@
 
 use super::axis::{Axis, Fitted};
 use super::draw::{
-    Frame, LABEL, axis_titles, horizontal_axis, legend, legend_rows, title_height, vertical_axis, wrapped_swatch,
+    Frame, LABEL, axis_titles, horizontal_axis, legend, legend_rows, legend_top, title_height, top, vertical_axis,
+    wrapped_swatch,
 };
 use super::palette;
 use super::series::Marker;
@@ -132,16 +133,15 @@ impl BarChart {
         let names: Vec<(&str, String)> =
             self.parts.iter().map(|part| (part.name.as_str(), self.swatch(part, style))).collect();
         let rows = legend_rows(&names, self.size.0);
-        let top = match style {
-            Style::Standalone => 44.0 + rows.len() as f64 * 18.0,
-            Style::Embedded => 10.0,
-        };
+        let top = top(style, rows.len());
         let size = self.full_size(top);
         let mut canvas = Canvas::open(style, &self.id, size, &self.title, &self.description, "");
         self.hatchings(&mut canvas);
         if style == Style::Standalone {
             canvas.text((16.0, 24.0), &self.title, Font { size: 15.0, anchor: "start", colour: "ink", is_bold: true });
-            legend(&mut canvas, &names, &rows, 42.0);
+        }
+        if style.is_file() {
+            legend(&mut canvas, &names, &rows, legend_top(style));
         }
         match self.arrangement {
             BarArrangement::Stacked => self.draw_stacked(&mut canvas, top, size),

@@ -61,6 +61,7 @@ impl Frame {
 /// A chart with the final ends and ticks of its axes.
 struct Drawing<'a> {
     chart: &'a Chart,
+    size: (f64, f64),
     x: Fitted,
     y: Fitted,
     frame: Frame,
@@ -75,7 +76,10 @@ pub(super) fn chart(chart: &Chart, style: Style) -> String {
     let names: Vec<(&str, String)> =
         chart.series.iter().map(|series| (series.name.as_str(), swatch(series, style))).collect();
     let rows = legend_rows(&names, chart.size.0);
-    let frame = frame(chart, style, (&x, &y), rows.len());
+    // In a column, the legend does not take the height of the chart.
+    let more = if style == Style::Column { rows.len() as f64 * LEGEND_ROW } else { 0.0 };
+    let size = (chart.size.0, chart.size.1 + more);
+    let frame = frame(chart, style, (&x, &y), (size, rows.len()));
     let extra = format!(
         "{} data-plot=\"{}\" data-x=\"{}\" data-y=\"{}\"",
         if chart.of_parts { " data-parts=\"\"" } else { "" },
@@ -83,12 +87,14 @@ pub(super) fn chart(chart: &Chart, style: Style) -> String {
         x.attribute(chart.x.unit),
         y.attribute(chart.y.unit)
     );
-    let mut canvas = Canvas::open(style, &chart.id, chart.size, &chart.title, &chart.description, &extra);
+    let mut canvas = Canvas::open(style, &chart.id, size, &chart.title, &chart.description, &extra);
     if style == Style::Standalone {
         canvas.text((16.0, 24.0), &chart.title, TITLE);
-        legend(&mut canvas, &names, &rows, 42.0);
     }
-    let drawing = Drawing { chart, x, y, frame };
+    if style.is_file() {
+        legend(&mut canvas, &names, &rows, legend_top(style));
+    }
+    let drawing = Drawing { chart, size, x, y, frame };
     let mut places = Places::new(frame);
     drawing.axes(&mut canvas);
     let labels = drawing.markers(&mut canvas, &mut places);
@@ -106,18 +112,15 @@ fn markers(chart: &Chart, vertical: bool) -> impl Iterator<Item = f64> + '_ {
     chart.markers.iter().filter(move |marker| marker.vertical == vertical).map(|marker| marker.at)
 }
 
-fn frame(chart: &Chart, style: Style, (x, y): (&Fitted, &Fitted), legend_rows: usize) -> Frame {
+fn frame(chart: &Chart, style: Style, (x, y): (&Fitted, &Fitted), (size, legend_rows): ((f64, f64), usize)) -> Frame {
     let widest = y.ticks.iter().map(|tick| text_width(&tick.label, LABEL.size)).fold(20.0, f64::max);
     let left = widest + if chart.y.label.is_empty() { 14.0 } else { 32.0 };
-    let top = match style {
-        Style::Standalone => 44.0 + legend_rows as f64 * LEGEND_ROW,
-        Style::Embedded => 10.0,
-    };
+    let top = top(style, legend_rows);
     // The label of the last tick is centred below it.
     let last = x.ticks.last().map_or(0.0, |tick| text_width(&tick.label, LABEL.size) / 2.0 + 4.0);
     let right = last.max(20.0);
-    let bottom = 26.0 + title_height(&chart.x.label, chart.size.0);
-    Frame { left, top, width: chart.size.0 - left - right, height: chart.size.1 - top - bottom }
+    let bottom = 26.0 + title_height(&chart.x.label, size.0);
+    Frame { left, top, width: size.0 - left - right, height: size.1 - top - bottom }
 }
 
 /// Returns the height that the title of a horizontal axis takes in a drawing of this width.
@@ -148,7 +151,7 @@ impl Drawing<'_> {
         horizontal_axis(canvas, frame, &self.x.ticks);
         canvas.end_group();
         canvas.line((frame.left, frame.bottom()), (frame.right(), frame.bottom()), "muted", 1.0, "");
-        axis_titles(canvas, frame, &self.chart.x.label, &self.chart.y.label, self.chart.size);
+        axis_titles(canvas, frame, &self.chart.x.label, &self.chart.y.label, self.size);
     }
 
     /// Draws the lines of the markers. Returns the markers with the places of their labels.
@@ -445,6 +448,19 @@ pub fn swatch(series: &Series, style: Style) -> String {
 
 pub(super) fn wrapped_swatch(inner: &str) -> String {
     format!("<svg class=\"swatch\" viewBox=\"0 0 28 12\" width=\"28\" height=\"12\" aria-hidden=\"true\">{inner}</svg>")
+}
+
+/// Returns the height above the frame of a chart, which has the title and the legend of `rows` lines.
+pub(super) fn top(style: Style, rows: usize) -> f64 {
+    match style {
+        Style::Standalone | Style::Column => legend_top(style) + 2.0 + rows as f64 * LEGEND_ROW,
+        Style::Embedded => 10.0,
+    }
+}
+
+/// Returns the height of the first line of the legend in a file.
+pub(super) fn legend_top(style: Style) -> f64 {
+    if style == Style::Standalone { 42.0 } else { 14.0 }
 }
 
 /// Distributes the legend entries over rows of `width` pixels. Returns the indexes of the entries in each row.

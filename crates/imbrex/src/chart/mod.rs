@@ -25,7 +25,7 @@ pub use bars::{BarArrangement, BarChart};
 pub use draw::swatch;
 pub use label::Unit;
 pub use series::{Chart, Marker, Series, Shape};
-pub use svg::{Style, escape};
+pub use svg::{COLUMN_MM, Style, escape};
 
 impl Chart {
     /// Creates a chart with the given axes, without series or description, of 720 by 420 pixels. `id` is unique in its

@@ -13,17 +13,28 @@ use super::palette;
 pub enum Style {
     /// A file of its own: white background, fixed colours, title and legend inside.
     Standalone,
+    /// A file for a column of a paper: as `Standalone`, [`COLUMN_MM`] wide, without a title, which the paper has in its
+    /// caption.
+    Column,
     /// Part of an HTML page, which shows title and legend itself. The page's style sheet defines the colours as
     /// `--ink`, `--muted`, `--grid`, `--ground` and `--series-0` to `--series-7`.
     Embedded,
 }
 
+/// Width in millimetres of a drawing for a column of a paper.
+pub const COLUMN_MM: f64 = 88.0;
+
 impl Style {
+    /// Returns whether the drawing is a file of its own.
+    pub fn is_file(self) -> bool {
+        self != Style::Embedded
+    }
+
     /// Returns the colour of a series with look number `look`, as a CSS value: a hexadecimal colour or a `var()`.
     /// Colours repeat after 8 numbers.
     pub fn series(self, look: usize) -> String {
         match self {
-            Style::Standalone => palette::light(look).to_string(),
+            Style::Standalone | Style::Column => palette::light(look).to_string(),
             Style::Embedded => format!("var(--series-{})", look % palette::LIGHT.len()),
         }
     }
@@ -34,10 +45,10 @@ impl Style {
     pub fn colour(self, name: &str) -> String {
         match (self, name) {
             (Style::Embedded, name) => format!("var(--{name})"),
-            (Style::Standalone, "ink") => "#1b1f23".to_string(),
-            (Style::Standalone, "muted") => "#57606a".to_string(),
-            (Style::Standalone, "grid") => "#dfe3e8".to_string(),
-            (Style::Standalone, _) => "#ffffff".to_string(),
+            (_, "ink") => "#1b1f23".to_string(),
+            (_, "muted") => "#57606a".to_string(),
+            (_, "grid") => "#dfe3e8".to_string(),
+            (_, _) => "#ffffff".to_string(),
         }
     }
 }
@@ -102,19 +113,25 @@ impl Canvas {
     ) -> Canvas {
         let mut out = String::new();
         let (width, height) = (pixel(size.0), pixel(size.1));
+        let printed = match style {
+            Style::Column => (format!("{COLUMN_MM}mm"), format!("{}mm", pixel(size.1 * COLUMN_MM / size.0))),
+            _ => (width.clone(), height.clone()),
+        };
         let described = if description.is_empty() { String::new() } else { format!(" {id}-description") };
         let _ = write!(
             out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"{id}\" viewBox=\"0 0 {width} {height}\" \
-             width=\"{width}\" height=\"{height}\" role=\"img\" aria-labelledby=\"{id}-title{described}\" \
+             width=\"{}\" height=\"{}\" role=\"img\" aria-labelledby=\"{id}-title{described}\" \
              font-family=\"system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif\" font-size=\"12\"{extra}>\
              <title id=\"{id}-title\">{}</title>",
+            printed.0,
+            printed.1,
             escape(title)
         );
         if !description.is_empty() {
             let _ = write!(out, "<desc id=\"{id}-description\">{}</desc>", escape(description));
         }
-        if style == Style::Standalone {
+        if style.is_file() {
             let _ = write!(out, "<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>");
         }
         Canvas { style, out }

@@ -16,6 +16,7 @@
 //! # }
 //! ```
 
+mod cells;
 pub mod document;
 mod text;
 mod without;
@@ -38,6 +39,7 @@ use crate::human;
 use crate::progress::Progress;
 use crate::run::Run;
 use crate::simulation::{Prepared, Room, Simulation};
+use crate::table_form::Cells;
 use crate::workload::Workload;
 
 /// Choice of the requests that are explained.
@@ -82,6 +84,11 @@ impl Explanations {
     /// Returns the explanations as text for a terminal: a tree for each request, and tables of all requests.
     pub fn text(&self) -> String {
         text::of(&self.document)
+    }
+
+    /// Returns the parts of the latencies as a table for other programs: one row per part.
+    pub fn cells(&self) -> Cells {
+        cells::of(&self.document)
     }
 }
 

@@ -51,6 +51,17 @@ impl Figure {
         is_any.then_some(self)
     }
 
+    /// Returns the drawings that a reader sees before choosing others, each with a name for a file: the id of the figure, and
+    /// with several panes the name of the pane.
+    pub fn named(&self) -> Vec<(String, &Drawing)> {
+        let shown = self.panes.iter().filter(|(_, drawing)| !drawing.is_hidden());
+        let named = shown.map(|(name, drawing)| match self.panes.len() {
+            1 => (self.id.to_string(), drawing),
+            _ => (format!("{}-{}", self.id, file_name(name)), drawing),
+        });
+        named.collect()
+    }
+
     /// Returns the figure as an HTML `figure` element.
     ///
     /// # Panics
@@ -124,6 +135,12 @@ impl Figure {
     }
 }
 
+/// Returns a name with a hyphen in place of each run of characters that are neither letters, digits nor `.+=`.
+pub fn file_name(name: &str) -> String {
+    let kept = name.split(|c: char| !(c.is_alphanumeric() || ".+=".contains(c)));
+    kept.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+}
+
 /// Returns a chart with its legend as HTML, for a page whose figures do not share their series: a series that the reader
 /// hides is hidden in this chart alone.
 pub fn chart_html(chart: &Chart) -> String {
@@ -136,6 +153,18 @@ impl Drawing {
     /// Returns whether the reader has to choose the drawing before it is shown.
     fn is_hidden(&self) -> bool {
         matches!(self, Drawing::Chart(chart) if !chart.series.is_empty() && chart.series.iter().all(|one| one.is_hidden))
+    }
+
+    /// Returns the drawing as a file of SVG for a column of a paper. Series that the reader has to choose are left out.
+    pub fn column(&self) -> String {
+        match self {
+            Drawing::Chart(chart) => {
+                let mut chart = chart.clone();
+                chart.series.retain(|series| !series.is_hidden);
+                chart.narrow().svg(Style::Column)
+            }
+            Drawing::Bars(chart) => chart.narrow().svg(Style::Column),
+        }
     }
 
     /// Returns the drawing as SVG, once for broad and once for narrow screens. The style sheet shows one of them. A

@@ -155,16 +155,18 @@ fn cumulative(histogram: &LatencyHistogram) -> Vec<(f64, f64)> {
 fn rate(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
     let shown = shown(summary);
     let pane = |id: &str, name: &str, unit: Unit, of: fn(&Window) -> u64| {
+        let of_drive = |index: usize| rates(&series[index], summary.drives[index].duration_ns, of);
+        let curves: Vec<_> = names(summary).map(|(index, drive)| (index, drive, of_drive(index))).collect();
+        let axis = rate_axis(name, unit, &curves);
         let mut chart = Chart::new(
             format!("rate-{id}"),
             format!("{name} over simulated time"),
             Axis::linear("simulated time", Unit::Nanoseconds),
-            Axis::linear(name, unit),
+            axis,
         )
         .described(format!("{name} completed over simulated time, one curve a drive."))
         .sized(SIZE.0, SIZE.1);
-        for (index, drive) in names(summary) {
-            let points = rates(&series[index], summary.drives[index].duration_ns, of);
+        for (index, drive, points) in curves {
             chart = chart.with(Series::new(drive, Shape::Steps, index, points).hidden(!shown[index]));
         }
         (name.to_string(), Drawing::Chart(chart))
@@ -184,6 +186,26 @@ fn rate(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
         "Each step is the mean of {width}. The table counts the windows in which requests waited and none completed."
     );
     Figure { id: "rate", title: "Throughput", caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
+}
+
+/// Ratio of the fastest drive's mean rate to the slowest drive's from which on the axis of rates is logarithmic.
+const RATES_APART: f64 = 10.0;
+
+/// Returns the axis of the rates in `curves`: logarithmic if the means of the drives are far apart. A step without any
+/// completion is then drawn at the lower end of the axis.
+fn rate_axis(name: &str, unit: Unit, curves: &[(usize, String, Vec<(f64, f64)>)]) -> Axis {
+    let mean = |points: &[(f64, f64)]| points.iter().map(|point| point.1).sum::<f64>() / points.len().max(1) as f64;
+    let means: Vec<f64> = curves.iter().map(|(.., points)| mean(points)).filter(|&mean| mean > 0.0).collect();
+    let (least, most) =
+        means.iter().fold((f64::INFINITY, 0.0), |(least, most), &mean| (mean.min(least), mean.max(most)));
+    if most < least * RATES_APART {
+        return Axis::linear(name, unit);
+    }
+    let rates = || curves.iter().flat_map(|(.., points)| points).map(|point| point.1);
+    let highest = rates().fold(0.0, f64::max);
+    let end = |exponent: f64| 10f64.powf(exponent);
+    let (low, high) = (end((least / 10.0).log10().floor()), end(highest.log10().ceil()));
+    Axis::log10(name, unit).ranged(low, high)
 }
 
 /// Returns the number of windows merged into one step.

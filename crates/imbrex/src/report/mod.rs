@@ -63,28 +63,32 @@ impl Folder {
 ///
 /// If the number of series is not the number of drives.
 pub fn html(summary: &Summary, series: &[DriveSeries], explained: Option<&ExplainDocument>) -> String {
-    assert_eq!(summary.drives.len(), series.len(), "every drive has its curves");
-    let figures = figures::all(summary, series);
+    let figures = figures(summary, series);
     let mut body = masthead(summary, sentence::sentence(summary, explained).as_deref());
     // The chart that shows what the sentence says stands before all tables.
     let (first, others): (Vec<&Figure>, Vec<&Figure>) = figures.iter().partition(|figure| figure.id == "latency");
     body += "<main>";
-    if !first.is_empty() {
-        body += &format!(
-            "<section aria-labelledby=\"result\"><h2 id=\"result\" class=\"unseen\">Result</h2><div class=\"figures first\">{}</div></section>",
-            html_of(&first)
-        );
-    }
+    body += &result(&first);
     body += "<section aria-labelledby=\"comparison\"><h2 id=\"comparison\">Comparison</h2>";
     body += &comparison::table(summary);
     body += "</section>";
-    body += &charts_section(&others);
+    body += &charts(&others);
     body += &explained.map_or(String::new(), slowest::section);
     body += &made(summary);
     body += &glossary::section();
     body += "</main>";
     let title = format!("{} – imbrex simulate", summary.workload.name);
     document(&title, &body, &json(&data::without_wall_clock(summary), &figures))
+}
+
+/// Returns the figures of the report of a simulation, in their order. The arguments are those of [`html`].
+///
+/// # Panics
+///
+/// If the number of series is not the number of drives.
+pub fn figures(summary: &Summary, series: &[DriveSeries]) -> Vec<Figure> {
+    assert_eq!(summary.drives.len(), series.len(), "every drive has its curves");
+    figures::all(summary, series)
 }
 
 /// Returns a complete HTML page with the style and the script of this program's reports. `title` is plain text, `body`
@@ -109,12 +113,21 @@ pub fn json(summary: &serde_json::Value, figures: &[Figure]) -> String {
     data::json(summary, figures)
 }
 
-/// Returns the section `Charts` of a page, as HTML, with `figures` in their order.
-pub fn charts(figures: &[Figure]) -> String {
-    charts_section(&figures.iter().collect::<Vec<_>>())
+/// Returns the section above all tables, as HTML, with the figures that show what the sentence on top says; nothing without
+/// figures.
+pub fn result(figures: &[&Figure]) -> String {
+    if figures.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<section aria-labelledby=\"result\"><h2 id=\"result\" class=\"unseen\">Result</h2><div class=\"figures first\">{}</div>\
+         </section>",
+        html_of(figures)
+    )
 }
 
-fn charts_section(figures: &[&Figure]) -> String {
+/// Returns the section `Charts` of a page, as HTML, with `figures` in their order.
+pub fn charts(figures: &[&Figure]) -> String {
     format!(
         "<section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">{}</div></section>",
         html_of(figures)

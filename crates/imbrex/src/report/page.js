@@ -32,11 +32,13 @@
   // Scales, as the drawing has them: "name low high unit". A view is the visible part of the axis, from 0 to 1.
   function scale(text, view) {
     var words = text.split(' '), low = +words[1], high = +words[2], from = view ? view[0] : 0, size = view ? view[1] - from : 1;
+    var hasEnds = words[0] === 'log10-ends';
+    if (hasEnds) words[0] = 'log10';
     return {
       name: words[0],
       unit: words[3],
       place: function (value) {
-        var place = words[0] === 'log10' ? Math.log(value / low) / Math.log(high / low)
+        var place = words[0] === 'log10' ? Math.log((hasEnds ? Math.max(value, low) : value) / low) / Math.log(high / low)
           : words[0] === 'percentile' ? Math.min(1, -Math.log10(Math.max(1 - value, 1e-15)) / high) : (value - low) / (high - low);
         return (place - from) / size;
       },

@@ -40,7 +40,7 @@ fn perform(served: &Served, request: &Value, asker: &UnixStream) -> Result<Value
     });
     let Snapshot { bytes, method, pause, uuid, snapshot } = snapshot.map_err(|error| refusal(served, &error))?;
     Ok(json!({
-        "image": image.path(),
+        "image": image.path().to_string_lossy(),
         "copy": to,
         "method": method.name(),
         "copied_bytes": bytes,

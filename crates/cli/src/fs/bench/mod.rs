@@ -39,6 +39,7 @@ use self::seeds::OverSeeds;
 use super::args::BenchArgs;
 use super::devices::{self, Devices, Purpose};
 use super::{Offline, status};
+use crate::chart_files;
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -94,6 +95,9 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
         if !quiet {
             progress.say(&format!("results are in {shown}: open {}", report.display()));
         }
+    }
+    if let Some(folder) = args.charts.charts.as_deref() {
+        chart_files::save_figures(folder, &charts::all(&ran), quiet)?;
     }
     if args.json {
         output::line(&json::text(&output::with_warnings(&document)?).map_err(Failure::failed)?);

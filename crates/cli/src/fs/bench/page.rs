@@ -10,7 +10,8 @@
 use std::fmt::Write as _;
 
 use imbrex::chart::{Unit, escape, label};
-use imbrex::report::{charts, document, intervals, json, shell, verdict};
+use imbrex::report::figure::Figure;
+use imbrex::report::{charts, document, intervals, json, result, shell, verdict};
 use imbrex_fs::executor::Cause;
 use imbrex_fs::load::bench::{Figures, Kind, Phase};
 use serde_json::Value;
@@ -23,12 +24,15 @@ use super::{BenchOutput, OnDevices, Used};
 pub(super) fn html(summary: &Value, ran: &BenchOutput) -> String {
     let figures = all(ran);
     let mut body = masthead(summary, ran);
+    // The chart of the pace, which the sentence names first, stands before all tables.
+    let (first, others) = figures.iter().partition::<Vec<&Figure>, _>(|figure| figure.id == "rate");
     body += "<main>";
+    body += &result(&first);
     body += &operations(ran);
     if let Some(on_devices) = &ran.on_devices {
         body += &devices(ran, on_devices);
     }
-    body += &charts(&figures);
+    body += &charts(&others);
     if ran.is_virtual() && !has_cleaning(ran) {
         let _ = write!(body, "<p class=\"muted\">{NO_CLEANING}</p>");
     }

@@ -1,10 +1,10 @@
 //! The result of a benchmark, as a table for the terminal.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use imbrex::human;
 use imbrex::table_form::{Cell, Cells, Column};
 
 use super::{BenchOutput, Timed};
+use crate::output;
 
 /// Returns `amount` per second, for a time in nanoseconds.
 pub(super) fn rate(amount: u64, ns: u64) -> f64 {
@@ -18,13 +18,12 @@ pub(super) fn text(ran: &BenchOutput) -> String {
     let costs = || phases.iter().filter_map(|(.., costs)| *costs);
     let has_records = costs().any(|costs| costs.record_bytes > 0);
     let has_hot_zone = costs().any(|costs| costs.hot_reads.is_some());
-    let mut columns = vec!["phase", "done", "time", "a second", "MB/s"];
-    columns.extend(has_disk.then_some("drive"));
-    columns.extend(has_records.then_some("records"));
-    columns.extend(has_hot_zone.then_some("hot reads"));
-    columns.extend(["kind", "count", "mean", "p99", "longest"]);
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(columns);
+    let mut headings = vec!["phase", "done", "time", "a second", "MB/s"];
+    headings.extend(has_disk.then_some("drive"));
+    headings.extend(has_records.then_some("records"));
+    headings.extend(has_hot_zone.then_some("hot reads"));
+    headings.extend(["kind", "count", "mean", "p99", "longest"]);
+    let mut rows = Vec::new();
     for (number, (phase, disk_ns, costs)) in phases.iter().enumerate() {
         let costs = costs.unwrap_or_default();
         let of_phase =
@@ -55,17 +54,15 @@ pub(super) fn text(ran: &BenchOutput) -> String {
             row.push(of_kind("latency_ns.mean", latency.mean_ns(), duration));
             row.push(of_kind("latency_ns.p99", latency.quantile_ns(0.99), duration));
             row.push(of_kind("latency_ns.max", latency.max_ns(), duration));
-            table.add_row(row);
+            rows.push(row.into_iter().map(Cell::text).collect());
             head.iter_mut().for_each(String::clear);
         }
     }
-    let numbers = table.column_count() - 4;
-    for (number, column) in table.column_iter_mut().enumerate() {
-        if number > 0 && number != numbers {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let mut lines: Vec<_> = table.lines().map(|line| line.trim_end().to_string()).collect();
+    let is_text = |heading: &str| ["phase", "kind"].contains(&heading);
+    let column =
+        |heading| if is_text(heading) { Column::text(heading, heading) } else { Column::numeric(heading, heading) };
+    let cells = Cells { columns: headings.into_iter().map(column).collect(), rows };
+    let mut lines = vec![cells.within(output::terminal_columns())];
     lines.push(match (is_virtual, has_disk) {
         (true, _) => "times: those of the drives, by the virtual clock; a processor takes none".into(),
         (false, true) => "times: by the wall clock; 'drive': simulated time of the served drive".into(),
