@@ -298,7 +298,7 @@ mod tests {
         let wide = " drive          mean latency\n a|b, \"c\"_1  12.50 ms (3.2×)\n d                         –";
         assert_eq!(sample().within(None), wide);
         assert_eq!(sample().within(Some(28)), wide, "the longest line has 28 characters");
-        let blocks = "a|b, \"c\"_1\n  mean latency 12.50 ms (3.2×)\nd\n  mean latency –";
+        let blocks = "a|b, \"c\"_1\n  mean latency 12.50 ms\n    (3.2×)\nd\n  mean latency –";
         assert_eq!(sample().within(Some(27)), blocks);
         let narrow = "a|b, \"c\"_1\n  mean latency 12.50\n    ms (3.2×)\nd\n  mean latency –";
         assert_eq!(sample().within(Some(20)), narrow);

@@ -23,8 +23,8 @@ pub(crate) fn advise(verdict: &Verdict) -> Vec<String> {
                 .into(),
         ],
         _ => vec![
-            "The tests that ran do not tell whether writes are put off. Before it goes into a RAID, run them all, with \
-             writing allowed and its volatile cache off."
+            "The tests that ran do not tell whether writes are put off. Before it goes into a RAID, run all tests while it is \
+             empty: those that write destroy everything on it. Switch its volatile cache off for that."
                 .into(),
         ],
     }
@@ -81,7 +81,7 @@ fn advise_shingled(verdict: &Verdict) -> Vec<String> {
 
 /// Returns the advice about how much the drive accepts at full speed, if the size of its cache is known.
 fn burst(verdict: &Verdict) -> Option<String> {
-    let bytes = verdict.number("cache_bytes")?;
+    let Some(bytes) = verdict.number("cache_bytes") else { return burst_of_file(verdict) };
     // The factor is a margin, for a cache that is not quite empty.
     let safe = format!("It takes bursts of up to {} of scattered writes at full speed", size(bytes * 0.8));
     let writes = [verdict.number("map_entries"), verdict.number("cache_writes_4k_depth_1")];
@@ -97,6 +97,23 @@ fn burst(verdict: &Verdict) -> Option<String> {
         _ => String::new(),
     };
     Some(format!("{safe}{singly}{synchronous}. Beyond that every write may wait for cleaning, seconds at a time."))
+}
+
+/// Returns the advice about the burst that a file on the drive could take.
+fn burst_of_file(verdict: &Verdict) -> Option<String> {
+    let burst = verdict.property("burst_bytes")?;
+    let bytes = size(verdict.number("burst_bytes")?);
+    let after = match (verdict.property("recovery"), verdict.number("recovery")) {
+        (Some(recovery), Some(seconds)) if recovery.at_least => {
+            format!(" It was slow still after {} of rest.", time(seconds))
+        }
+        (_, Some(seconds)) => format!(" After {} of rest, an eighth of that went quickly again.", time(seconds)),
+        _ => String::new(),
+    };
+    Some(match burst.at_least {
+        true => format!("It took a burst of {bytes} of scattered writes at full speed; its limit lies higher."),
+        false => format!("It took {bytes} of scattered writes at full speed; then writes waited for cleaning.{after}"),
+    })
 }
 
 /// Returns the advice about the idle time that the drive needs for cleaning.

@@ -153,7 +153,13 @@ impl Bench<'_> {
         self.keep_head(name, None);
     }
 
-    fn keep_series(&mut self, name: &'static str, x: &'static str, y: &'static str, points: Vec<(f64, f64)>) {
+    pub(crate) fn keep_series(
+        &mut self,
+        name: &'static str,
+        x: &'static str,
+        y: &'static str,
+        points: Vec<(f64, f64)>,
+    ) {
         let series = Series { name, x, y, points: thinned(points) };
         self.verdict.series.retain(|series| series.name != name);
         self.verdict.series.push(series);

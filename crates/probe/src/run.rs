@@ -93,6 +93,10 @@ pub fn probe(target: &mut dyn Target, options: &mut ProbeOptions<'_>) -> Verdict
         let reason = (experiment.skip_reason)(&verdict).map_or_else(|| over_budget(experiment, &watched), String::from);
         leave_out(&[experiment], &reason, &mut verdict);
     }
+    if let Some(disturbance) = watched.disturbance() {
+        verdict.add_condition(disturbance);
+        withdraw_conventional(&mut verdict);
+    }
     doubt_lazy(&mut verdict);
     doubt_flash(&mut verdict);
     verdict.advice = advise(&verdict);
@@ -114,6 +118,16 @@ fn doubt(verdict: &mut Verdict, known: &[Property], late_ns: u64) {
             property.confidence = Confidence::Low;
         }
         property.because += &format!("; this machine was busy, and late by {:.1} ms", late_ns as f64 / 1e6);
+    }
+}
+
+/// Withdraws the type "conventional": the requests of others delay answers by times that are spread like those of a platter.
+fn withdraw_conventional(verdict: &mut Verdict) {
+    for property in &mut verdict.properties {
+        if property.value == Value::Word("conventional") {
+            property.value = Value::CannotTell;
+            property.confidence = Confidence::Low;
+        }
     }
 }
 

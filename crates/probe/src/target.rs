@@ -167,6 +167,11 @@ pub trait Target {
         Vec::new()
     }
 
+    /// Returns a description of the disturbance by others, if it was so strong that no answer is certain. `None` by default.
+    fn disturbance(&self) -> Option<String> {
+        None
+    }
+
     /// Returns a sample of the positions of the head since the last call of this method. Returns `None` if the target
     /// cannot report them, which is the default.
     fn head_path(&mut self) -> Option<HeadPath> {

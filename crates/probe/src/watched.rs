@@ -188,6 +188,10 @@ impl Target for Watched<'_> {
         self.target.facts()
     }
 
+    fn disturbance(&self) -> Option<String> {
+        self.target.disturbance()
+    }
+
     fn head_path(&mut self) -> Option<HeadPath> {
         self.target.head_path()
     }

@@ -64,6 +64,12 @@ impl Device {
         }
     }
 
+    /// Returns the text of a file of the device in sysfs, such as `queue/rotational`; of a partition, that of its disk. `None` if
+    /// the file does not exist or is empty.
+    pub fn attribute(&self, file: &str) -> Option<String> {
+        self.of_whole(file)
+    }
+
     fn of_whole(&self, file: &str) -> Option<String> {
         let text = fs::read(self.whole_folder().join(file)).ok()?;
         let text =
@@ -120,7 +126,8 @@ impl Device {
         facts
     }
 
-    fn serial(&self) -> Option<String> {
+    /// Returns the serial number, if the kernel tells it.
+    pub fn serial(&self) -> Option<String> {
         if let Some(serial) = self.of_whole("device/serial").or_else(|| self.of_whole("serial")) {
             return Some(serial);
         }

@@ -97,10 +97,11 @@ pub(crate) enum DriveCommand {
         #[arg(long, value_name = "FILE.toml")]
         out: Option<PathBuf>,
     },
-    /// Print a summary of a drive and its contents: sector size, bands, layer, fill, damage.
+    /// Print a summary of a drive and its contents: sector size, bands, layer, fill, damage. Of a real drive, print the
+    /// properties that the kernel and smartctl tell, and statements on its model.
     Info {
-        /// The image.
-        #[arg(value_name = "FILE")]
+        /// The image, or a block device such as /dev/sdX.
+        #[arg(value_name = "FILE|DEVICE")]
         image: PathBuf,
         /// Print the summary as JSON.
         #[arg(long)]

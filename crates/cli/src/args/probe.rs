@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::size::size;
 use super::{ChartArgs, TableArgs};
 
 /// `imbrex probe`.
@@ -11,8 +12,30 @@ use super::{ChartArgs, TableArgs};
 pub(crate) struct ProbeArgs {
     /// The target: sim:DRIVE (a simulated drive in virtual time), an image of `imbrex drive create`, a served drive
     /// (nbd://HOST[:PORT]/EXPORT or nbd+unix:///EXPORT?socket=PATH), a block device, or a plain file.
-    #[arg(value_name = "TARGET")]
-    pub target: String,
+    #[arg(value_name = "TARGET", required_unless_present_any = ["file", "model", "compare"])]
+    pub target: Option<String>,
+
+    /// Probe the drive below a mounted file system, by a new file there: a folder, or a name that does not exist. Nothing else
+    /// is written. The file has no name in the folder, and is gone when the command ends.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["target", "destroy_data", "tests", "emit_profile"])]
+    pub file: Option<PathBuf>,
+
+    /// With --file: size of the file.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "4GiB", requires = "file")]
+    pub size: u64,
+
+    /// The model of the drive, such as `WDC WD40EFAX-68JH4N0`, if the drive does not report it. The statements of its maker and
+    /// of public lists are printed beside the measurement; without a target and --file, they alone.
+    #[arg(long, value_name = "MODEL", conflicts_with = "compare")]
+    pub model: Option<String>,
+
+    /// Write the measurement, without serial number and paths, into this file.
+    #[arg(long, value_name = "FILE.json", conflicts_with = "compare")]
+    pub share: Option<PathBuf>,
+
+    /// Set measurements of --share or --json beside each other, and measure nothing.
+    #[arg(long, value_name = "FILE.json", num_args = 1.., conflicts_with_all = ["target", "file"])]
+    pub compare: Vec<PathBuf>,
 
     /// Run only this test and the tests that it needs; give it again for more [default: all].
     #[arg(long = "test", value_name = "NAME")]
@@ -65,4 +88,11 @@ pub(crate) struct ProbeArgs {
     /// Write the drive's profile, ready for `--drive` of `imbrex simulate`.
     #[arg(long, value_name = "FILE.toml")]
     pub emit_profile: Option<PathBuf>,
+}
+
+impl ProbeArgs {
+    /// Returns the target; empty without one.
+    pub(crate) fn target(&self) -> &str {
+        self.target.as_deref().unwrap_or_default()
+    }
 }

@@ -170,6 +170,8 @@ pub(super) const EXAMPLES: [Examples; 43] = [
     (
         "probe",
         &[
+            ("Find out whether the drive of a mounted file system is shingled:", "probe --file /mnt/data"),
+            ("Print the statements on a model:", "probe --model 'WDC WD40EFAX-68JH4N0'"),
             ("Probe a drive with reads only:", "probe /dev/sdb"),
             (
                 "Run all tests on a drive without data, for two hours at most:",

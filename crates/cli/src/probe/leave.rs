@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Only a simulated drive is opened for writing without `--destroy-data`.
+//! 1. Only a simulated drive, and a new file of `--file`, are opened for writing without `--destroy-data`.
 //! 2. A target that is refused has not been written.
 //! 3. A target in use is never written, whatever the options are.
 //! 4. A block device and a plain file are checked through the descriptor by which they are written; an image is checked
@@ -15,7 +15,7 @@
 
 use std::path::Path;
 
-use imbrex_probe::targets::{Access, Block, Image, Nbd};
+use imbrex_probe::targets::{Access, Block, Image, Nbd, NewFile};
 use imbrex_probe::{Simulated, Target, TargetError};
 use imbrex_safety::{Peek, Survey, contents, usage};
 
@@ -38,6 +38,8 @@ pub(super) enum Opened {
     Nbd(Box<Nbd>),
     /// A block device or a plain file.
     Block(Box<Block>),
+    /// A new file on a mounted file system.
+    File(Box<NewFile>),
 }
 
 impl Opened {
@@ -48,13 +50,14 @@ impl Opened {
             Opened::Image(target) => target.as_mut(),
             Opened::Nbd(target) => target.as_mut(),
             Opened::Block(target) => target.as_mut(),
+            Opened::File(target) => target.as_mut(),
         }
     }
 }
 
 /// Returns whether the command line permits tests that write.
 pub(super) fn may_write(args: &ProbeArgs) -> bool {
-    args.destroy_data || args.target.starts_with("sim:")
+    args.destroy_data || args.file.is_some() || args.target().starts_with("sim:")
 }
 
 /// Returns the drive with this name as a target in simulated time.
@@ -70,21 +73,24 @@ pub(super) fn simulated(words: &str) -> Result<Simulated, Failure> {
 ///
 /// # Errors
 /// A safety check failed, or the target cannot be opened.
-pub(super) fn open(args: &ProbeArgs) -> Result<Opened, Failure> {
-    if let Some(words) = args.target.strip_prefix("sim:") {
+pub(super) fn open(args: &ProbeArgs, quiet: bool) -> Result<Opened, Failure> {
+    if args.file.is_some() {
+        return Ok(Opened::File(Box::new(super::file::open(args, quiet)?)));
+    }
+    if let Some(words) = args.target().strip_prefix("sim:") {
         return Ok(Opened::Simulated(Box::new(simulated(words)?)));
     }
-    if args.target.contains("://") {
+    if args.target().contains("://") {
         return open_nbd(args);
     }
-    let path = Path::new(&args.target);
+    let path = Path::new(args.target());
     if Image::is_one(path) {
         return open_image(args, path);
     }
     open_block(args, path)
 }
 
-fn failed(error: TargetError) -> Failure {
+pub(super) fn failed(error: TargetError) -> Failure {
     match &error {
         TargetError::Refused(refusal) => consent::refused(refusal),
         _ => Failure::failed(error),
@@ -92,7 +98,7 @@ fn failed(error: TargetError) -> Failure {
 }
 
 fn open_nbd(args: &ProbeArgs) -> Result<Opened, Failure> {
-    let url = &args.target;
+    let url = args.target();
     Nbd::check_url(url).map_err(|reason| Failure::usage(format!("'{url}': {reason}")))?;
     let mut target = Nbd::connect(url).map_err(failed)?;
     has_room(&target)?;
@@ -103,7 +109,7 @@ fn open_nbd(args: &ProbeArgs) -> Result<Opened, Failure> {
         }
         let contents = contents::found(&mut target).map_err(consent::not_surveyed(url))?;
         let size_bytes = target.len();
-        ask(args, &target, Survey { name: url.clone(), size_bytes, contents, ..Survey::default() })?;
+        ask(args, &target, Survey { name: url.to_string(), size_bytes, contents, ..Survey::default() })?;
     }
     Ok(Opened::Nbd(Box::new(target)))
 }
@@ -113,14 +119,14 @@ fn open_image(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
     has_room(&target)?;
     if args.destroy_data {
         if target.is_host_managed() {
-            return Err(host_managed(&args.target));
+            return Err(host_managed(args.target()));
         }
-        let survey = target.survey().map_err(consent::not_surveyed(&args.target))?;
+        let survey = target.survey().map_err(consent::not_surveyed(args.target()))?;
         ask(args, &target, survey.clone())?;
         drop(target);
         target = Image::open(path, true).map_err(failed)?;
-        if target.survey().map_err(consent::not_surveyed(&args.target))? != survey {
-            return Err(Failure::failed(format!("{}: changed while it was examined; no test was run", args.target)));
+        if target.survey().map_err(consent::not_surveyed(args.target()))? != survey {
+            return Err(Failure::failed(format!("{}: changed while it was examined; no test was run", args.target())));
         }
     }
     Ok(Opened::Image(Box::new(target)))
@@ -131,16 +137,16 @@ fn open_block(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
     has_room(&target)?;
     if args.destroy_data {
         if target.device().is_some_and(usage::Device::is_host_managed) {
-            return Err(host_managed(&args.target));
+            return Err(host_managed(args.target()));
         }
-        let survey = target.survey().map_err(consent::not_surveyed(&args.target))?;
+        let survey = target.survey().map_err(consent::not_surveyed(args.target()))?;
         ask(args, &target, survey)?;
         target.quieten();
     } else {
         // Nothing is set on the drive: others may be using it, and reads need neither setting.
-        let users = target.users().map_err(consent::not_surveyed(&args.target))?;
+        let users = target.users().map_err(consent::not_surveyed(args.target()))?;
         if !users.is_empty() {
-            notice!("{}: {}; their requests will affect the measured times", args.target, users.join(", "));
+            notice!("{}: {}; their requests will affect the measured times", args.target(), users.join(", "));
         }
     }
     Ok(Opened::Block(Box::new(target)))

@@ -1,6 +1,9 @@
 //! `imbrex probe`: finds out the internals of a drive.
 
+mod compare;
+mod file;
 mod leave;
+mod model;
 mod page;
 mod table;
 
@@ -21,13 +24,22 @@ use imbrex_units::names::suggestion;
 
 /// Executes the command.
 pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    if !args.compare.is_empty() {
+        return compare::run(args, &args.compare).map(|()| ExitCode::Done);
+    }
+    if let (None, None, Some(model)) = (&args.target, &args.file, &args.model) {
+        return model::print(model, args.json).map(|()| ExitCode::Done);
+    }
     check_tests(args)?;
     chart_files::check(args.charts.charts.as_deref())?;
     let budget_ns = budget_ns(args)?;
-    let inputs = [PathBuf::from(&args.target)];
+    let inputs = [PathBuf::from(args.target())];
     check_distinct(("--report", args.report.as_deref()), ("--emit-profile", args.emit_profile.as_deref()))?;
     if let Some(path) = &args.report {
         check_writable(path, "--report", &inputs)?;
+    }
+    if let Some(path) = &args.share {
+        check_writable(path, "--share", &inputs)?;
     }
     if let Some(path) = &args.emit_profile {
         if path.extension().is_none_or(|ending| ending != "toml") {
@@ -36,8 +48,8 @@ pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         }
         check_writable(path, "--emit-profile", &inputs)?;
     }
-    let mut opened = leave::open(args)?;
     interrupt::answer_with("ending the running test, putting the drive's settings back");
+    let mut opened = leave::open(args, quiet)?;
     let verdict = run_tests(args, quiet, budget_ns, &mut opened);
     // Dropped before the verdict is printed, so that the drive's settings are restored and its file is closed.
     drop(opened);
@@ -61,7 +73,7 @@ fn check_tests(args: &ProbeArgs) -> Result<(), Failure> {
             )));
         };
         if experiment.writes && !leave::may_write(args) {
-            return Err(Failure::usage(format!("test '{name}' writes: it destroys the data on {}", args.target))
+            return Err(Failure::usage(format!("test '{name}' writes: it destroys the data on {}", args.target()))
                 .or_try("--destroy-data, if nothing on it is wanted any more"));
         }
     }
@@ -69,18 +81,26 @@ fn check_tests(args: &ProbeArgs) -> Result<(), Failure> {
 }
 
 fn budget_ns(args: &ProbeArgs) -> Result<u64, Failure> {
-    let Some(text) = &args.budget else { return Ok(u64::MAX) };
+    let Some(text) = &args.budget else { return Ok(if args.file.is_some() { file::BUDGET_NS } else { u64::MAX }) };
     quantity::duration_ns(text, quantity::SECOND_NS)
         .filter(|&ns| ns > 0)
         .ok_or_else(|| Failure::usage(format!("--budget {text}: expected a time such as 30m or 2h, more than none")))
 }
 
+/// Returns the names of the tests to run; none for all.
+fn tests(args: &ProbeArgs) -> Vec<String> {
+    match args.file {
+        Some(_) => experiments::OF_FILES.iter().map(|name| (*name).to_string()).collect(),
+        None => args.tests.clone(),
+    }
+}
+
 fn run_tests(args: &ProbeArgs, quiet: bool, budget_ns: u64, opened: &mut leave::Opened) -> Verdict {
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
-    let bar = progress.steps(&args.target);
+    let bar = progress.steps(args.target());
     let mut options = ProbeOptions {
         may_write: leave::may_write(args),
-        only: args.tests.clone(),
+        only: tests(args),
         budget_ns,
         seed: args.seed,
         progress: &mut |told| {
@@ -101,6 +121,10 @@ fn step(told: &ProbeState<'_>, budget_ns: u64) -> String {
     format!("{}  {} operations, {spent}{of}", told.test, human::count(told.operations))
 }
 
+/// The line below the verdict of --file, on the questions that stay open.
+const BY_A_FILE: &str = "A file does not tell where the drive's cache lies, how much it holds in all, and how large its bands are. \
+    `imbrex probe /dev/sdX --destroy-data` does, and destroys everything on the drive.";
+
 /// The conventional drive whose measurements are drawn beside those of the target.
 const CONVENTIONAL: &str = "cmr-7200";
 
@@ -109,7 +133,7 @@ fn conventional(args: &ProbeArgs) -> Result<Verdict, Failure> {
     let mut target = leave::simulated(CONVENTIONAL)?;
     let mut options = ProbeOptions {
         may_write: true,
-        only: args.tests.clone(),
+        only: tests(args),
         budget_ns: u64::MAX,
         seed: args.seed,
         progress: &mut |_| true,
@@ -119,17 +143,33 @@ fn conventional(args: &ProbeArgs) -> Result<Verdict, Failure> {
 
 /// Prints the verdict, and writes the requested files.
 fn tell(args: &ProbeArgs, verdict: &Verdict, quiet: bool) -> Result<(), Failure> {
+    let model = args.model.as_deref();
+    let mut document = serde_json::to_value(verdict).map_err(Failure::failed)?;
+    document["statement"] = model::field(model, verdict);
     if args.json {
-        output::line(&crate::json::text(&output::with_warnings(verdict)?).map_err(Failure::failed)?);
+        output::line(&crate::json::text(&output::with_warnings(&document)?).map_err(Failure::failed)?);
     } else if let Some(form) = args.table.table {
         output::part(&table::cells(verdict).in_form(form));
     } else {
         table::print(verdict)?;
+        if let Some(line) = model::beside(model, verdict) {
+            output::line(&line);
+        }
+        if args.file.is_some() {
+            output::line(BY_A_FILE);
+        }
+    }
+    if let Some(path) = &args.share {
+        let text = crate::json::text(&compare::shared(document)).map_err(Failure::failed)?;
+        write_whole(path, &format!("{text}\n"))?;
     }
     if args.report.is_some() || args.charts.charts.is_some() {
         let beside = conventional(args)?;
         if let Some(path) = &args.report {
-            write_whole(path, &page::html(verdict, &beside, &output::command_line()))?;
+            write_whole(
+                path,
+                &page::html(verdict, &beside, model::beside(model, verdict).as_deref(), &output::command_line()),
+            )?;
         }
         if let Some(folder) = args.charts.charts.as_deref() {
             chart_files::save_charts(folder, page::charts(verdict, &beside), quiet)?;

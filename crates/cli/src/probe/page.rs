@@ -30,10 +30,10 @@ const CONVENTIONAL_LOOK: usize = 6;
 const LOGARITHM_FROM: f64 = 200.0;
 
 /// Returns the page. `conventional` has measurements of a conventional drive, which are drawn beside those of the same name.
-/// `command` is the command line.
-pub(super) fn html(verdict: &Verdict, conventional: &Verdict, command: &[String]) -> String {
+/// `stated` sets a statement on the model beside the verdict. `command` is the command line.
+pub(super) fn html(verdict: &Verdict, conventional: &Verdict, stated: Option<&str>, command: &[String]) -> String {
     let mut charts = Vec::new();
-    let mut body = masthead(verdict);
+    let mut body = masthead(verdict, stated);
     body += "<main>";
     body += &properties(verdict);
     body += &left_out(verdict);
@@ -53,7 +53,7 @@ pub(super) fn charts(verdict: &Verdict, conventional: &Verdict) -> Vec<Chart> {
         .collect()
 }
 
-fn masthead(verdict: &Verdict) -> String {
+fn masthead(verdict: &Verdict, stated: Option<&str>) -> String {
     let clock = if verdict.is_virtual { "of simulated time" } else { "of measuring" };
     let mut facts = vec![
         format!("<b>{}</b>", imbrex::human::bytes(verdict.size_bytes)),
@@ -66,6 +66,9 @@ fn masthead(verdict: &Verdict) -> String {
         escape(&headline(verdict)),
         facts.join(" · ")
     );
+    if let Some(stated) = stated {
+        let _ = write!(html, "<p class=\"facts\">{}</p>", escape(stated));
+    }
     for condition in &verdict.conditions {
         let _ = write!(html, "<p class=\"facts\">No answer has high confidence: {}</p>", escape(condition));
     }
@@ -82,7 +85,7 @@ fn masthead(verdict: &Verdict) -> String {
 fn properties(verdict: &Verdict) -> String {
     let mut html = String::from(
         "<section aria-labelledby=\"verdict\"><details class=\"more\"><summary><h2 id=\"verdict\">All properties</h2></summary>\
-         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"verdict\"><table class=\"properties\"><thead><tr>",
+         <div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"verdict\"><table class=\"properties\"><thead><tr>",
     );
     for title in ["Property", "Value", "Confidence", "Because", "Evidence"] {
         let _ = write!(html, "<th scope=\"col\">{title}</th>");
@@ -400,7 +403,7 @@ mod tests {
     }
 
     fn page() -> String {
-        html(&verdict(), &Verdict::default(), &["imbrex".into(), "probe".into(), "/dev/<b>".into()])
+        html(&verdict(), &Verdict::default(), None, &["imbrex".into(), "probe".into(), "/dev/<b>".into()])
     }
 
     #[test]
@@ -440,7 +443,8 @@ mod tests {
 
     #[test]
     fn a_conventional_drive_is_drawn_beside_the_series_of_the_same_name() {
-        let page = html(&verdict(), &conventional(), &[]);
+        let page = html(&verdict(), &conventional(), Some("a <statement>"), &[]);
+        assert!(page.contains("a &lt;statement&gt;</p>"));
         assert_eq!(page.matches("sim:plain, conventional</button>").count(), 1, "in the legend of the first chart");
         assert!(!page.contains("of the other alone"));
         assert!(!self::page().contains(", conventional</button>"));
@@ -451,7 +455,7 @@ mod tests {
         let conditions = vec!["the clock advances in steps of 1.00 ms".to_string()];
         let mut verdict = Verdict { conditions, ..Verdict::default() };
         verdict.conclude("type", Value::Word("shingled"), "", Confidence::High, "it moved".into(), &[]);
-        let page = html(&verdict, &Verdict::default(), &[]);
+        let page = html(&verdict, &Verdict::default(), None, &[]);
         assert!(page.contains("This drive is probably shingled (SMR)."));
         assert!(page.contains("No answer has high confidence: the clock advances in steps of 1.00 ms"));
         let mut guess = Verdict::default();

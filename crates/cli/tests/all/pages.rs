@@ -112,7 +112,11 @@ const SET_UPS: &[SetUp] = &[
         needs: &[],
         before: &[],
         // A simulated drive takes the place of a real one.
-        replaced: &[("sudo ", ""), ("/dev/sdX", "sim:seagate-st8000as0022")],
+        replaced: &[
+            ("sudo ", ""),
+            ("--file /mnt/data", "sim:seagate-st8000as0022 --test type"),
+            ("/dev/sdX", "sim:seagate-st8000as0022"),
+        ],
     },
     SetUp { page: "docs/probe.md", needs: &[], before: &[], replaced: &[] },
     SetUp {

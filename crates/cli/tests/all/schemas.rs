@@ -27,7 +27,14 @@ const OF_SIMULATIONS: &[&str] = &[
     "imbrex.trace-convert/1",
     "imbrex.trace-info/1",
 ];
-const OF_REAL_DRIVES: &[&str] = &["imbrex.fit/1", "imbrex.probe/1", "imbrex.validate/1"];
+const OF_REAL_DRIVES: &[&str] = &[
+    "imbrex.device-info/1",
+    "imbrex.fit/1",
+    "imbrex.probe-compare/1",
+    "imbrex.probe-model/1",
+    "imbrex.probe/1",
+    "imbrex.validate/1",
+];
 const OF_IMAGES: &[&str] = &[
     "imbrex.drive-check/1",
     "imbrex.drive-create/1",
@@ -337,6 +344,13 @@ fn documents_of_simulations_match_their_schemas() {
     printer.end(OF_SIMULATIONS);
 }
 
+/// Returns the path of a block device of this machine.
+fn block_device() -> Option<String> {
+    let names =
+        fs::read_dir("/sys/block").ok()?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.map(|name| format!("/dev/{name}")).find(|path| Path::new(path).exists())
+}
+
 #[test]
 fn documents_about_real_drives_match_their_schemas() {
     let mut printer = Printer::new();
@@ -352,7 +366,18 @@ fn documents_about_real_drives_match_their_schemas() {
     printer.print("fit own/ios.parquet --from cmr-5900");
     printer.print("probe sim:cmr-7200 --test rotation");
     printer.print("probe sim:seagate-st5000as0011 --test type");
-    printer.print(&format!("probe sim:{SHINGLED} --budget 60s"));
+    printer.print(&format!("probe sim:{SHINGLED} --budget 60s --share one.json"));
+    printer.print("probe sim:cmr-7200 --test rotation --model ST1000DM010-2EP102 --share two.json");
+    printer.print("probe --compare one.json two.json");
+    printer.print("probe --model WD40EFAX-68JH4N0");
+    printer.print("probe --model WD41EFAX");
+    match block_device() {
+        Some(device) => drop(printer.print(&format!("drive info {device}"))),
+        None => {
+            eprintln!("skipped: /dev has no block device");
+            printer.seen.insert("imbrex.device-info/1".into());
+        }
+    }
     printer.end(OF_REAL_DRIVES);
 }
 

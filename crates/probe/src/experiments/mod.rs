@@ -3,6 +3,7 @@
 
 mod band_size;
 mod band_sizes;
+mod burst;
 mod cache_fill;
 mod cache_place;
 pub(crate) mod cleaning_kind;
@@ -38,14 +39,21 @@ pub fn all() -> &'static [&'static Experiment] {
     ]
 }
 
+/// Names of the experiments of a probe by a file, which reaches a small part of the drive.
+pub const OF_FILES: [&str; 3] = ["rotation", "type", "burst"];
+
 /// Returns the experiments called `names`, and those whose results they need, directly or indirectly, in the order of
-/// [`all`]. Returns all experiments if `names` is empty. Unknown names are ignored.
+/// [`all`], the experiment `burst` last. Returns all experiments but that one if `names` is empty. Unknown names are ignored.
 pub fn chosen(names: &[String]) -> Vec<&'static Experiment> {
     let mut wanted: Vec<&str> = names.iter().map(String::as_str).collect();
-    for experiment in all().iter().rev() {
+    let known = || all().iter().copied().chain([&burst::EXPERIMENT]);
+    for experiment in known().collect::<Vec<_>>().into_iter().rev() {
         if wanted.contains(&experiment.name) {
             wanted.extend(experiment.needs);
         }
     }
-    all().iter().copied().filter(|experiment| names.is_empty() || wanted.contains(&experiment.name)).collect()
+    if names.is_empty() {
+        return all().to_vec();
+    }
+    known().filter(|experiment| wanted.contains(&experiment.name)).collect()
 }

@@ -3,6 +3,7 @@
 mod categories;
 mod conditions;
 mod emitted;
+mod files;
 mod host_managed;
 mod layers;
 mod noise;

@@ -2,6 +2,7 @@
 //! its ends.
 
 mod ends;
+mod file;
 mod real_time;
 mod refusals;
 #[path = "../../../../probe/tests/all/support/mod.rs"]

@@ -65,6 +65,16 @@ pub(crate) struct Truth {
     pub bands: Vec<(&'static str, Vec<f64>)>,
 }
 
+impl Truth {
+    /// Returns the type of the drive, as the probe names it.
+    pub(crate) fn recording(&self) -> &'static str {
+        match self.kind {
+            kind @ ("conventional" | "interlaced") => kind,
+            _ => "shingled",
+        }
+    }
+}
+
 /// A random drive.
 pub(crate) struct Drawn {
     pub seed: u64,
@@ -666,10 +676,7 @@ fn near(found: f64, expected: f64, share: f64) -> bool {
 }
 
 fn words(truth: &Truth, verdict: &Verdict) -> Vec<Answer> {
-    let kind = match truth.kind {
-        kind @ ("conventional" | "interlaced") => kind,
-        _ => "shingled",
-    };
+    let kind = truth.recording();
     // The probe may leave the order open, but must not find a wrong one.
     let order = truth.order.filter(|_| verdict.word("cleaning_order").is_some());
     // In real time, the probe does not wait for cleaning that may begin after hours.

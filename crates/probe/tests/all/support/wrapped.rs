@@ -4,7 +4,11 @@
 //! Invariants:
 //! 1. A wrapper keeps the invariants of [`Target`]. Its behaviour follows from its parameters and the operations alone.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256StarStar;
 
 use imbrex_probe::{About, Direction, Done, Next, Operation, Simulated, Target, TargetError, Timed};
 
@@ -375,5 +379,72 @@ impl<T: Target> Target for PageCache<T> {
             self.flush()?;
         }
         sleep_until(&mut self.inner, until)
+    }
+}
+
+/// A drive that others use as well: before some operations, a read or a write of another program at a random place. Half of
+/// them are sequential reads after it.
+pub(crate) struct Shared<T> {
+    inner: T,
+    /// Share of the operations that meet a request of others.
+    share: f64,
+    random: Xoshiro256StarStar,
+}
+
+impl<T: Target> Shared<T> {
+    pub(crate) fn new(inner: T, share: f64, seed: u64) -> Shared<T> {
+        Shared { inner, share, random: Xoshiro256StarStar::seed_from_u64(seed) }
+    }
+}
+
+impl<T: Target> Target for Shared<T> {
+    fn about(&self) -> &About {
+        self.inner.about()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.inner.now_ns()
+    }
+
+    fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
+        let (share, random, places) = (self.share, &mut self.random, self.inner.size_bytes() / 65_536);
+        let mut below = |bound: u64| ((u128::from(random.next_u64()) * u128::from(bound)) >> 64) as u64;
+        let theirs = RefCell::new(BTreeSet::new());
+        let mut own = None;
+        // One more is in flight, so that an operation waits for the request before it and not for its answer.
+        self.inner.perform(
+            depth + 1,
+            &mut || {
+                if let Some(operation) = own.take() {
+                    return Some(operation);
+                }
+                let operation = next()?;
+                if (below(1_000_000) as f64) < share * 1e6 {
+                    let place = below(places) * 65_536;
+                    let request = match below(3) {
+                        0 => Operation::write(place, 4096),
+                        _ => Operation::read(place, 65_536),
+                    };
+                    if theirs.borrow_mut().insert((place, request.bytes)) {
+                        own = Some(operation);
+                        return Some(request);
+                    }
+                }
+                Some(operation)
+            },
+            &mut |timed| {
+                let is_theirs = theirs.borrow_mut().remove(&(timed.operation.offset, timed.operation.bytes));
+                is_theirs || done(timed)
+            },
+        )
+    }
+
+    fn sleep(&mut self, ns: u64) -> Result<(), TargetError> {
+        self.inner.sleep(ns)
+    }
+
+    fn disturbance(&self) -> Option<String> {
+        // The counters of the kernel show a load from this share on.
+        (self.share > 0.05).then(|| "others used the drive".to_string())
     }
 }

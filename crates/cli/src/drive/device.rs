@@ -1,0 +1,143 @@
+//! `imbrex drive info /dev/sdX`: properties of a real drive, from sysfs and from smartctl where it is installed. Nothing is
+//! written, and no data is read.
+
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use imbrex::Failure;
+use imbrex::human;
+use imbrex::table_form::{Cells, TableForm};
+use imbrex_probe::models::{Statement, statement};
+use imbrex_safety::usage::Device;
+use serde_json::{Map, Value, json};
+
+use crate::error::ExitCode;
+use crate::output;
+
+/// Returns whether `path` is a block device.
+pub(super) fn is_one(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|facts| facts.file_type().is_block_device())
+}
+
+/// A property: its key in JSON, its name, its value, and its text.
+type Fact = (&'static str, &'static str, Value, String);
+
+/// Prints the properties of the block device at `path`.
+pub(super) fn run(path: &Path, as_json: bool, table: Option<TableForm>) -> Result<ExitCode, Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", path.display()));
+    let number = std::fs::metadata(path).map_err(failed)?.rdev();
+    let device = Device::of(number).map_err(failed)?;
+    let smart = smartctl(path);
+    let facts = facts(&device, smart.as_ref().ok());
+    let model = facts.iter().find(|(key, ..)| *key == "model").and_then(|(_, _, value, _)| value.as_str());
+    let stated = model.and_then(statement);
+    if as_json || table.is_some() {
+        let mut document = Map::new();
+        document.insert("schema".into(), json!("imbrex.device-info/1"));
+        document.insert("device".into(), crate::json::path(path));
+        document.extend(facts.iter().map(|(key, _, value, _)| ((*key).to_string(), value.clone())));
+        document.insert("smartctl".into(), json!(smart.as_ref().map_or_else(Clone::clone, |_| "asked".to_string())));
+        document.insert("statement".into(), json!(stated));
+        match table {
+            Some(form) => output::part(&Cells::of_document(&document.into()).in_form(form)),
+            None => output::json(&document)?,
+        }
+        return Ok(ExitCode::Done);
+    }
+    let shown: Vec<_> = facts.iter().filter(|(_, _, value, _)| !value.is_null()).collect();
+    let width = shown.iter().map(|(_, name, ..)| name.len()).max().unwrap_or(0);
+    for (_, name, _, text) in shown {
+        output::line(&format!("{name:width$}  {text}"));
+    }
+    if let Err(reason) = smart {
+        output::line(&format!("{:width$}  not asked: {reason}", "smartctl"));
+    }
+    output::line(&format!("{:width$}  {}", "recording, stated", in_words(stated.as_ref())));
+    Ok(ExitCode::Done)
+}
+
+fn in_words(stated: Option<&Statement>) -> String {
+    match stated {
+        Some(Statement { says, source, .. }) => {
+            format!("{}, says {} ({}: {})", says.in_words(), source.by.in_words(), source.date, source.what)
+        }
+        None => {
+            "unknown; `imbrex probe --file FOLDER` measures it, in a new file on the drive's file system".to_string()
+        }
+    }
+}
+
+/// Returns the answer of smartctl about the drive, or the reason for which there is none.
+fn smartctl(path: &Path) -> Result<Value, String> {
+    let output = Command::new("smartctl").args(["--json=c", "-i"]).arg(path).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => "it is not installed (package smartmontools)".to_string(),
+        _ => error.to_string(),
+    })?;
+    let answer: Value = serde_json::from_slice(&output.stdout).map_err(|_| "its answer is no JSON".to_string())?;
+    // The two lowest bits of the status: the command line was wrong, or the drive could not be opened.
+    match output.status.code() {
+        Some(status) if status & 3 == 0 => Ok(answer),
+        _ => Err(answer["smartctl"]["messages"][0]["string"]
+            .as_str()
+            .unwrap_or("it could not ask the drive")
+            .to_string()),
+    }
+}
+
+/// Returns the properties that the kernel tells, and those of smartctl that the kernel does not tell. Unknown ones are null.
+fn facts(device: &Device, smart: Option<&Value>) -> Vec<Fact> {
+    let smart = |pointer: &str| smart.and_then(|answer| answer.pointer(pointer)).cloned().unwrap_or(Value::Null);
+    let text = |file: &str| device.attribute(file);
+    let number = |file: &str| text(file).and_then(|text| text.parse::<u64>().ok());
+    let either = |kernel: Option<String>, pointer: &str| kernel.map_or_else(|| smart(pointer), Value::from);
+    let words = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    let mut facts: Vec<Fact> = Vec::new();
+    let mut of_text = |key, name, value: Value| {
+        let shown = words(&value);
+        facts.push((key, name, value, shown));
+    };
+    // The kernel cuts names of SATA drives to 16 characters.
+    let model = match smart("/model_name") {
+        Value::Null => text("device/model").map_or(Value::Null, Value::from),
+        model => model,
+    };
+    of_text("model", "model", model);
+    of_text("serial_number", "serial number", either(device.serial(), "/serial_number"));
+    of_text("firmware", "firmware", either(text("device/rev").or(text("device/firmware_rev")), "/firmware_version"));
+    of_text("zoned", "zones, as the drive says", text("queue/zoned").map_or(Value::Null, Value::from));
+    of_text("write_cache", "volatile cache", text("queue/write_cache").map_or(Value::Null, Value::from));
+    of_text("form_factor", "form factor", smart("/form_factor/name"));
+    let bytes = |key, name, bytes: Option<u64>| -> Fact {
+        (key, name, json!(bytes), bytes.map_or_else(String::new, human::bytes))
+    };
+    let count = |key, name, count: Option<u64>| -> Fact {
+        (key, name, json!(count), count.map_or_else(String::new, human::count))
+    };
+    let truth = |key, name, truth: Option<bool>| -> Fact {
+        let shown = truth.map_or("", |truth| if truth { "yes" } else { "no" });
+        (key, name, json!(truth), shown.to_string())
+    };
+    facts.push(bytes("size_bytes", "size", number("size").map(|sectors| sectors * 512)));
+    facts.push(bytes("logical_sector_bytes", "logical sector", number("queue/logical_block_size")));
+    facts.push(bytes("physical_sector_bytes", "physical sector", number("queue/physical_block_size")));
+    facts.push(truth("is_rotational", "rotates, as the drive says", number("queue/rotational").map(|flag| flag != 0)));
+    let rotation = smart("/rotation_rate").as_u64().filter(|&rotations| rotations > 0);
+    facts.push((
+        "rotations_per_minute",
+        "rotations a minute",
+        json!(rotation),
+        rotation.map_or_else(String::new, human::count),
+    ));
+    facts.push(truth("has_trim", "TRIM", number("queue/discard_max_bytes").map(|most| most > 0)));
+    let granularity = number("queue/discard_granularity").filter(|&bytes| bytes > 0);
+    facts.push(bytes("trim_granularity_bytes", "granularity of TRIM", granularity));
+    let is_zoned = text("queue/zoned").is_some_and(|zoned| zoned != "none");
+    let of_zones = |file: &str| number(file).filter(|_| is_zoned);
+    facts.push(count("zones", "zones", of_zones("queue/nr_zones")));
+    facts.push(bytes("zone_bytes", "zone", of_zones("queue/chunk_sectors").map(|sectors| sectors * 512)));
+    facts.push(count("open_zones_max", "open zones at a time", of_zones("queue/max_open_zones")));
+    facts.push(count("active_zones_max", "active zones at a time", of_zones("queue/max_active_zones")));
+    facts
+}
