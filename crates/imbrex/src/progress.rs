@@ -145,8 +145,11 @@ impl Progress {
     }
 }
 
+/// A function that formats a figure of a bar.
+type Figure = fn(&ProgressState) -> String;
+
 /// Words of the templates above, with three digits each.
-const KEYS: [(&str, fn(&ProgressState) -> String); 7] = [
+const KEYS: [(&str, Figure); 7] = [
     ("share", |state| human::percent(f64::from(state.fraction()))),
     ("done", |state| human::short_count(state.pos() as f64)),
     ("all", |state| human::short_count(state.len().unwrap_or(0) as f64)),
@@ -158,7 +161,7 @@ const KEYS: [(&str, fn(&ProgressState) -> String); 7] = [
 
 /// A word of a template.
 #[derive(Clone)]
-struct Key(fn(&ProgressState) -> String);
+struct Key(Figure);
 
 impl ProgressTracker for Key {
     fn clone_box(&self) -> Box<dyn ProgressTracker> {

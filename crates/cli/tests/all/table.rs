@@ -332,7 +332,8 @@ fn every_command_that_prints_a_table_prints_it_for_programs() {
     let parts: usize = requests.iter().map(|request| request["parts"].as_array().map_or(0, Vec::len)).sum();
     assert_eq!((rows.len() - 1, requests.len()), (parts, 3));
     let column = |name: &str| rows[0].iter().position(|heading| heading == name).expect("a column");
-    let of_first = rows[1..].iter().filter(|row| row[column("request")] == requests[0]["number"].to_string());
+    let number = requests[0]["number"].to_string();
+    let of_first = rows[1..].iter().filter(|row| row[column("request")] == number);
     let sum: u64 = of_first.map(|row| row[column("duration_ns")].parse::<u64>().expect("nanoseconds")).sum();
     assert_eq!(Some(sum), requests[0]["latency_ns"].as_u64(), "the parts sum to the latency");
 

@@ -188,12 +188,15 @@ fn rate(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
     Figure { id: "rate", title: "Throughput", caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
 }
 
+/// A curve: the number and the name of its drive, and its points.
+type Curve = (usize, String, Vec<(f64, f64)>);
+
 /// Ratio of the fastest drive's mean rate to the slowest drive's from which on the axis of rates is logarithmic.
 const RATES_APART: f64 = 10.0;
 
 /// Returns the axis of the rates in `curves`: logarithmic if the means of the drives are far apart. A step without any
 /// completion is then drawn at the lower end of the axis.
-fn rate_axis(name: &str, unit: Unit, curves: &[(usize, String, Vec<(f64, f64)>)]) -> Axis {
+fn rate_axis(name: &str, unit: Unit, curves: &[Curve]) -> Axis {
     let mean = |points: &[(f64, f64)]| points.iter().map(|point| point.1).sum::<f64>() / points.len().max(1) as f64;
     let means: Vec<f64> = curves.iter().map(|(.., points)| mean(points)).filter(|&mean| mean > 0.0).collect();
     let (least, most) =

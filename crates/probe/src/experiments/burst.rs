@@ -190,16 +190,16 @@ mod tests {
     #[test]
     fn a_rate_that_falls_for_seconds_ends_the_burst_and_a_stall_of_a_second_does_not() {
         let (ms, mut rates) = (1_000_000, Rates::new(0));
-        let (mut ns, mut found) = (0, None);
+        let mut ns = 0;
         // A stall of a second after each 500 writes, as by merges of a map.
         for _ in 0..40 {
-            (ns, found) = take(&mut rates, ns + 1000 * ms, 500, ms);
+            let (end_ns, found) = take(&mut rates, ns + 1000 * ms, 500, ms);
             assert_eq!(found, None);
+            ns = end_ns;
         }
         // Then ten writes a second: after less than five seconds, the rate is below a third of 333 a second.
-        (ns, found) = take(&mut rates, ns, 60, 100 * ms);
-        let found = found.expect("it fell");
-        assert!((17_500..=20_000).contains(&found), "{found} of 20,000 writes, {ns} ns");
+        let found = take(&mut rates, ns, 60, 100 * ms).1.expect("it fell");
+        assert!((17_500..=20_000).contains(&found), "{found} of 20,000 writes");
         // A single wait of ten seconds ends it as well, once the next writes are answered.
         let mut rates = Rates::new(0);
         let (ns, _) = take(&mut rates, 0, 10_000, ms);
