@@ -21,7 +21,7 @@ pub(crate) struct ProbeArgs {
     pub file: Option<PathBuf>,
 
     /// With --file: size of the file.
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "4GiB", requires = "file")]
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "4GiB", conflicts_with_all = ["target", "compare"])]
     pub size: u64,
 
     /// The model of the drive, such as `WDC WD40EFAX-68JH4N0`, if the drive does not report it. The statements of its maker and

@@ -91,7 +91,7 @@ fn places_that_tell_nothing_are_refused_with_the_reason() {
         (&["probe"][..], "required"),
         (&["probe", "--file", "/tmp", "sim:cmr-7200"], "cannot be used with"),
         (&["probe", "--file", "/tmp", "--destroy-data"], "cannot be used with"),
-        (&["probe", "--size", "1GiB", "sim:cmr-7200"], "--file"),
+        (&["probe", "--size", "1GiB", "sim:cmr-7200"], "cannot be used with"),
         (&["probe", "--file", "/tmp", "--size", "1MiB"], "need 64 MiB at least"),
     ] {
         let output = imbrex(words);
