@@ -11,10 +11,10 @@ from ._tables import PROSE
 
 
 class Listing(list[dict[str, Any]]):
-    """A list of dictionaries with equal keys. It is displayed as a table, without the parameters of layers."""
+    """A list of dictionaries with equal keys. It is displayed as a table, without parameters of layers and exact sizes."""
 
     def _cells(self) -> Cells:
-        names = [name for name in self[0] if name != "parameters"] if self else []
+        names = [name for name in self[0] if name not in ("parameters", "raw_bytes")] if self else []
         kinds: dict[str, Kind] = {"raw_size": "number", **dict.fromkeys(PROSE, "prose")}
         columns = [Column(heading_of(name), kinds.get(name, "text")) for name in names]
         texts = [[row[name] for name in names] for row in self]
@@ -39,7 +39,7 @@ def _one(what: str, name: str) -> dict[str, Any]:
 
 
 def drives() -> Listing:
-    """The profiles of drives: `profile`, `raw_size`, `recording`, `default_layer`, `what_it_is`."""
+    """The profiles of drives: `profile`, `raw_bytes`, `raw_size`, `recording`, `default_layer`, `what_it_is`."""
     return _listed("drives")
 
 

@@ -34,9 +34,8 @@ pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
         if chosen.contains(&ListChoice::Layers) {
             document["layers"] = registry::all().into_iter().map(listing::layer_json).collect();
         }
-        let profiles = document.get_mut("profiles").and_then(Value::as_array_mut).into_iter().flatten();
-        for (row, bytes) in profiles.zip(listing::raw_bytes()) {
-            row["raw_bytes"] = json!(bytes);
+        if chosen.contains(&ListChoice::Profiles) {
+            document["profiles"] = listing::profiles_json();
         }
         document["schema"] = json!("imbrex.list/1");
         output::json(&document)?;

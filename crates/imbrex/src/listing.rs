@@ -78,9 +78,13 @@ pub fn layer_json(info: &LayerInfo) -> Value {
     })
 }
 
-/// Returns the size in bytes of the whole disk of each built-in drive profile, in the order of [`profiles`].
-pub fn raw_bytes() -> Vec<u64> {
-    Profile::names().into_iter().map(|name| raw_bytes_of(&profile(name))).collect()
+/// Returns the list of built-in drive profiles as JSON: [`profiles`], with the size of the whole disk in bytes as `raw_bytes`.
+pub fn profiles_json() -> Value {
+    let mut rows = profiles().as_json();
+    for (row, name) in rows.as_array_mut().into_iter().flatten().zip(Profile::names()) {
+        row["raw_bytes"] = json!(raw_bytes_of(&profile(name)));
+    }
+    rows
 }
 
 fn profile(name: &str) -> Profile {

@@ -14,6 +14,7 @@ use crate::experiments::cleaning_kind::doubt_lazy;
 use crate::experiments::drive_type::doubt_flash;
 use crate::experiments::{self, Experiment};
 use crate::lateness::Lateness;
+use crate::models::stated;
 use crate::target::{Target, TargetError};
 use crate::verdict::{Confidence, Fact, Property, Value, Verdict};
 use crate::watched::{ProbeState, Watched};
@@ -61,6 +62,7 @@ pub fn probe(target: &mut dyn Target, options: &mut ProbeOptions<'_>) -> Verdict
         is_virtual: target.is_virtual(),
         ..Verdict::default()
     };
+    verdict.statement = stated(None, &verdict);
     let mut watched = Watched::new(target, options.progress, options.budget_ns);
     let mut random = Xoshiro256StarStar::seed_from_u64(options.seed);
     let (mut repeats, mut tolerance) = (1, EXACT);

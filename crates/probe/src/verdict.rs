@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::models::Statement;
+
 /// The value of a property of a probed drive.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
@@ -116,6 +118,8 @@ pub struct Verdict {
     /// Empty for a target that cannot report positions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub heads: Vec<Head>,
+    /// A statement on the model that the drive reports; `None` if nothing is stated.
+    pub statement: Option<Statement>,
 }
 
 impl Verdict {

@@ -13,7 +13,7 @@ use crate::errors::guarded;
 pub(crate) fn listed(what: &str) -> PyResult<String> {
     guarded(|| {
         let list = match what {
-            "drives" => listing::profiles().as_json(),
+            "drives" => listing::profiles_json(),
             "layers" => registry::all().into_iter().map(listing::layer_json).collect::<Value>(),
             "formats" => listing::formats().as_json(),
             "generators" => listing::generators().as_json(),

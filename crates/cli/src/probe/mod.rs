@@ -10,6 +10,7 @@ mod table;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use imbrex_probe::models::stated;
 use imbrex_probe::{ProbeOptions, ProbeState, Verdict, emit_profile, experiments, probe};
 use imbrex_units::quantity;
 
@@ -145,7 +146,7 @@ fn conventional(args: &ProbeArgs) -> Result<Verdict, Failure> {
 fn tell(args: &ProbeArgs, verdict: &Verdict, quiet: bool) -> Result<(), Failure> {
     let model = args.model.as_deref();
     let mut document = serde_json::to_value(verdict).map_err(Failure::failed)?;
-    document["statement"] = model::field(model, verdict);
+    document["statement"] = serde_json::json!(stated(model, verdict));
     if args.json {
         output::line(&crate::json::text(&output::with_warnings(&document)?).map_err(Failure::failed)?);
     } else if let Some(form) = args.table.table {

@@ -2,8 +2,8 @@
 
 use imbrex::Failure;
 use imbrex_probe::Verdict;
-use imbrex_probe::models::{Statement, statement};
-use serde_json::{Value, json};
+use imbrex_probe::models::{Statement, stated, statement};
+use serde_json::json;
 
 use crate::output;
 
@@ -36,16 +36,10 @@ fn lines(statement: &Statement) -> Vec<String> {
     lines
 }
 
-/// Returns the model of the target: that of the command line, or the one that the drive reports.
-pub(super) fn model_of(given: Option<&str>, verdict: &Verdict) -> Option<String> {
-    let reported = || verdict.facts.iter().find(|fact| fact.name == "model").map(|fact| fact.value.clone());
-    given.map(str::to_string).or_else(reported)
-}
-
 /// Returns a line that sets the statement on the target's model beside the measured type; `None` if nothing is stated.
 pub(super) fn beside(given: Option<&str>, verdict: &Verdict) -> Option<String> {
-    let statement = statement(&model_of(given, verdict)?)?;
-    let stated = format!(
+    let statement = stated(given, verdict)?;
+    let says = format!(
         "{}, says {} ({}: {})",
         statement.says.in_words(),
         statement.source.by.in_words(),
@@ -59,10 +53,5 @@ pub(super) fn beside(given: Option<&str>, verdict: &Verdict) -> Option<String> {
         }
         None => "cannot tell".to_string(),
     };
-    Some(format!("{}: stated: {stated}; measured: {measured}.", statement.model))
-}
-
-/// Returns the field `statement` of the JSON document; null if nothing is stated.
-pub(super) fn field(given: Option<&str>, verdict: &Verdict) -> Value {
-    json!(model_of(given, verdict).and_then(|model| statement(&model)))
+    Some(format!("{}: stated: {says}; measured: {measured}.", statement.model))
 }

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
+use crate::verdict::Verdict;
+
 /// The facts, in TOML.
 const STATEMENTS: &str = include_str!("statements.toml");
 
@@ -131,6 +133,13 @@ pub fn statement(model: &str) -> Option<Statement> {
         Some(found(name, line.says, &line.source, &line.note))
     };
     file().drive.iter().find_map(of_drive).or_else(|| file().line.iter().find_map(of_line))
+}
+
+/// Returns the statement on the model of a probed drive: on `given`, or on the model that the drive reports. `None` if nothing is
+/// stated.
+pub fn stated(given: Option<&str>, verdict: &Verdict) -> Option<Statement> {
+    let reported = || verdict.facts.iter().find(|fact| fact.name == "model").map(|fact| fact.value.as_str());
+    statement(given.or_else(reported)?)
 }
 
 /// Returns a name in lower case without blanks.
