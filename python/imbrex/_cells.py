@@ -1,7 +1,6 @@
 """Cells of tables: numbers as text, and tables as HTML for notebooks and as lines for terminals.
 
-The data of a table stay numbers; only its display has text. Numbers have the form of the program's tables
-(`crates/imbrex/src/human.rs`), and the tests compare both forms. Tables have no colours of their own, so that they suit light
+The data of a table stay numbers; only its display has text. The native half formats numbers as the program does. Tables have no colours of their own, so that they suit light
 and dark pages.
 """
 
@@ -13,8 +12,9 @@ import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from typing import Literal, Union
+
+from . import _imbrex
 
 Value = Union[str, int, float, bool, None]
 """A value of a table."""
@@ -36,38 +36,12 @@ def _whole(number: float) -> int:
 
 def duration(ns: float) -> str:
     """Formats nanoseconds in a unit that suits the length: `850 ns`, `12.50 ms`, `3.20 s`, `2.5 h`."""
-    ns = _whole(ns)
-    if ns < 1_000:
-        return f"{ns} ns"
-    if ns < 10**6:
-        return f"{ns / 1e3:.1f} µs"
-    if ns < 10**9:
-        return f"{ns / 1e6:.2f} ms"
-    if ns < 600 * 10**9:
-        return f"{ns / 1e9:.2f} s"
-    if ns < 7_200 * 10**9:
-        return f"{ns / 60e9:.1f} min"
-    return f"{ns / 3600e9:.1f} h"
+    return _imbrex.shown_duration(_whole(ns))
 
 
 def size(number: float) -> str:
     """Formats bytes in the largest binary unit of which there is at least one: `4 KiB`, `18.6 GiB`, `256 MiB`."""
-    units = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-    number = _whole(number)
-    power = max(number.bit_length() - 1, 0) // 10
-    whole = _in_unit(number, power, number >> 10 * power)[0]
-    if whole == 1024:  # Rounding may raise the number of whole units, and so change the unit.
-        power, whole = power + 1, 1
-    whole, decimal, is_exact = _in_unit(number, power, whole)
-    return f"{whole}{'' if is_exact and decimal in ('', '0') else f'.{decimal}'.rstrip('.')} {units[power]}"
-
-
-def _in_unit(number: int, power: int, whole: int) -> tuple[int, str, bool]:
-    """Returns the whole units, the decimal (none from 100 units on), and whether no digit was rounded."""
-    ones = 10 if max(whole, 1) < 100 else 1
-    down, rest = divmod(number * ones, unit := 1 << 10 * power)
-    rounded = down + (2 * rest > unit or (2 * rest == unit and down % 2 == 1))
-    return rounded // ones, str(rounded % ones) if ones > 1 else "", rest == 0
+    return _imbrex.shown_bytes(_whole(number))
 
 
 def count(number: float) -> str:
@@ -77,15 +51,12 @@ def count(number: float) -> str:
 
 def ratio(number: float) -> str:
     """Formats a ratio: `1.00`, `38.1`, `117`, `12,345`."""
-    if number >= 1000:
-        return f"{_whole(number):,}"
-    return f"{number:.{0 if number >= 100 else 1 if number >= 10 else 2}f}"
+    return _imbrex.shown_ratio(number)
 
 
 def gain(number: float) -> str:
     """Formats a ratio of new to old as a change in percent: `+23.8 %`, `±0 %`."""
-    percent = (number - 1) * 100
-    return "±0 %" if abs(percent) < 0.05 else f"{percent:+.1f} %"
+    return _imbrex.shown_gain(number)
 
 
 def share(number: float) -> str:
@@ -215,37 +186,6 @@ def _cell(column: Column, text: str, tag: str = "td") -> str:
     rest = "vertical-align:bottom;border-bottom:1px solid" if tag == "th" else "vertical-align:top"
     opening = '<th scope="col"' if tag == "th" else "<td"
     return f'{opening} style="{STYLES[column.kind]};white-space:{wraps};{rest}">{html.escape(text)}</{tag}>'
-
-
-class _Reader(HTMLParser):
-    """Reads the cells of the first table of an HTML text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[list[str]] = []
-        self.is_cell = self.has_ended = False
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag == "tr" and not self.has_ended:
-            self.rows.append([])
-        if tag in ("td", "th") and not self.has_ended:
-            self.rows[-1].append("")
-            self.is_cell = True
-
-    def handle_data(self, data: str) -> None:
-        if self.is_cell:
-            self.rows[-1][-1] += data
-
-    def handle_endtag(self, tag: str) -> None:
-        self.is_cell = self.is_cell and tag not in ("td", "th")
-        self.has_ended = self.has_ended or tag == "table"
-
-
-def read(text: str) -> tuple[list[str], list[list[str]]]:
-    """Returns the headings and the rows of the first table of an HTML text of the native half."""
-    reader = _Reader()
-    reader.feed(text)
-    return reader.rows[0], reader.rows[1:]
 
 
 def with_ratios(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Cells:

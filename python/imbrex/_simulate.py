@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Unpack
 
 from . import _imbrex, _words
-from ._cells import read, with_ratios
+from ._cells import with_ratios
 from ._options import SimulateOptions, keywords, names
 from ._progress import Showing, Shown
 from ._tables import Table
@@ -23,6 +23,10 @@ class InterruptedWarning(UserWarning):
 
 NARROW_COLUMNS = 80
 """Width of the terminal for which copied results keep their table, if the whole table does not fit."""
+
+
+TABLE = "<table></table>"
+"""The place of the table in the fragment of copied results."""
 
 
 class _Kept:
@@ -67,9 +71,13 @@ class _Kept:
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.held["report"])
 
-    def fragment(self) -> str:
-        text: str = self.held["fragment"]
-        return text
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        cells: tuple[list[str], list[list[str]]] = self.held["cells"]
+        return cells
+
+    def fragment(self, table: str) -> str:
+        before, after = self.held["fragment"]
+        return f"{before}{table}{after}"
 
 
 def _restored(held: dict[str, Any]) -> Results:
@@ -135,7 +143,8 @@ class Results:
             "ios": native.ios(),
             "explain": native.explain_json(),
             "report": report,
-            "fragment": native.fragment(),
+            "cells": native.cells(),
+            "fragment": native.fragment(TABLE).split(TABLE),
             "is_stopped": self.is_stopped,
             "not_run": self.not_run,
             "notes": self.notes,
@@ -196,11 +205,7 @@ class Results:
         return os.fspath(path)
 
     def _repr_html_(self) -> str:
-        # The cells are those of the terminal's table, which the fragment has without alignment.
-        fragment = self._native.fragment()
-        before, _, rest = fragment.partition("<table")
-        _, _, after = rest.partition("</table>")
-        return f"{before}{with_ratios(*read(fragment)).html()}{after}"
+        return self._native.fragment(with_ratios(*self._native.cells()).html())
 
     def __str__(self) -> str:
         return self._native.table()

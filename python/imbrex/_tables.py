@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from . import _imbrex
-from ._cells import NONE, Cells, Column, count, heading_of, read, shown
+from ._cells import Cells, Column, count, heading_of, shown
 
 
 def rows(table: Any) -> Iterator[dict[str, Any]]:
@@ -83,11 +82,11 @@ class Table(Tabular):
 
     def _first(self) -> tuple[Cells, str]:
         """Returns the first rows, and a line with the number of rows and the names of the columns."""
-        # The native half reads the first rows of a long table without the others.
-        names, values = read(self._native._repr_html_())
-        length = len(self)
-        size = f"{count(length)} rows" if length == len(values) else f"the first {len(values)} of {count(length)} rows"
-        return first_rows(names, values), f"{size}; columns: {', '.join(names)}"
+        first = self._native.first()
+        cells, length = first_rows(first), len(self)
+        shown_rows = len(cells.rows)
+        size = f"{count(length)} rows" if length == shown_rows else f"the first {shown_rows} of {count(length)} rows"
+        return cells, f"{size}; columns: {', '.join(first)}"
 
     def _repr_html_(self) -> str:
         cells, note = self._first()
@@ -98,9 +97,6 @@ class Table(Tabular):
         return f"{cells.text()}\n{note}"
 
 
-NO_NUMBERS = (NONE, "NaN", "inf", "-inf")
-"""Texts of cells without a number in columns of numbers."""
-
 PROSE = ("error", "of", "warnings", "what_it_is", "what_it_does", "source")
 """Columns of whole sentences, which break over lines if one is longer than `PROSE_CHARACTERS`."""
 
@@ -108,23 +104,12 @@ PROSE_CHARACTERS = 40
 """Length up to which a sentence stands on one line."""
 
 
-def first_rows(names: list[str], values: list[list[str]]) -> Cells:
-    """Returns a table of values that are written in base units. A column is one of numbers if all its values are."""
+def first_rows(first: dict[str, list[Any]]) -> Cells:
+    """Returns a table of values in base units. A column is one of numbers if all its values are."""
     columns, cells = [], []
-    for name, texts in zip(names, zip(*values) if values else [()] * len(names)):
-        numbers = [_number(text) for text in texts]
-        has_numbers = all(number is not None or text in NO_NUMBERS for number, text in zip(numbers, texts))
-        # The values of a swept parameter are texts, such as `4096`.
-        is_numeric = has_numbers and f"{name}_number" not in names
-        is_prose = name in PROSE and any(len(text) > PROSE_CHARACTERS for text in texts)
+    for name, values in first.items():
+        is_numeric = all(value is None or type(value) in (int, float) for value in values)
+        is_prose = name in PROSE and any(len(value or "") > PROSE_CHARACTERS for value in values)
         columns.append(Column(heading_of(name), "number" if is_numeric else "prose" if is_prose else "text"))
-        values_or_texts = [text if number is None or not is_numeric else number for number, text in zip(numbers, texts)]
-        cells.append([shown(name, value) for value in values_or_texts])
+        cells.append([shown(name, value) for value in values])
     return Cells(columns, list(zip(*cells)))
-
-
-def _number(text: str) -> int | float | None:
-    """Returns the number that `text` writes, or None."""
-    if not re.fullmatch(r"-?\d{1,20}(\.\d+)?", text):
-        return None
-    return float(text) if "." in text else int(text)

@@ -8,7 +8,7 @@ use crate::human;
 use crate::table_form::{Cell, Cells, Column};
 
 /// Column headings.
-pub(crate) const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 12] = [
     "drive",
     "done",
     "read mean",
@@ -42,11 +42,16 @@ pub fn order(drives: &[DriveResult]) -> Vec<usize> {
 }
 
 /// Returns the results of `drives` as text for a terminal that is `columns` characters wide, as [`Cells::within`] folds it: one
-/// line or block per drive, in [`order`].
+/// line or block per drive.
 pub fn render(drives: &[DriveResult], columns: Option<usize>) -> String {
+    shown(drives).within(columns)
+}
+
+/// Returns the table for people: one row per drive, in [`order`], with the ratios to the baseline in the cells of the times.
+pub fn shown(drives: &[DriveResult]) -> Cells {
     let column = |name: &&str| if *name == COLUMNS[0] { Column::text(name, name) } else { Column::numeric(name, name) };
     let rows = order(drives).into_iter().map(|index| row(&drives[index]).into_iter().map(Cell::text).collect());
-    Cells { columns: COLUMNS.iter().map(column).collect(), rows: rows.collect() }.within(columns)
+    Cells { columns: COLUMNS.iter().map(column).collect(), rows: rows.collect() }
 }
 
 /// Returns the table for other programs, in [`order`]. In CSV, times are in nanoseconds, sizes in bytes, and the ratio of a
@@ -117,7 +122,7 @@ fn cells_of(drive: &DriveResult) -> Vec<Cell> {
 }
 
 /// Returns the cells of a drive, in the order of [`COLUMNS`].
-pub(crate) fn row(drive: &DriveResult) -> Vec<String> {
+fn row(drive: &DriveResult) -> Vec<String> {
     let latency = &drive.latency_ns;
     let label = if drive.baseline { format!("{} (baseline)", drive.drive) } else { drive.drive.clone() };
     let is_compared = drive.compared_with.as_ref().is_some_and(|with| *with != drive.drive);

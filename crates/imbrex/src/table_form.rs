@@ -223,7 +223,8 @@ fn add_figures(value: &Value, path: &str, rows: &mut Vec<Vec<Cell>>) {
             return numbered.for_each(|(index, item)| add_figures(item, &below(&index.to_string()), rows));
         }
         Value::Null => Cell::none(),
-        Value::Number(number) => Cell::number(number.as_f64().unwrap_or(f64::NAN), number.to_string()),
+        // As text: a whole number beyond 2^53 has no exact value as a float.
+        Value::Number(number) => Cell::text(number.to_string()),
         Value::String(text) => Cell::text(text),
         Value::Bool(truth) => Cell::text(truth.to_string()),
     };
@@ -285,9 +286,9 @@ mod tests {
     #[test]
     fn a_document_has_one_row_per_figure_under_its_path() {
         let document = serde_json::json!({
-            "schema": "imbrex.x/1", "size_bytes": {"p50": 4096, "p99": null}, "drives": [{"name": "a"}, 2.5], "closed": true,
+            "schema": "imbrex.x/1", "size_bytes": {"p50": 4096, "p99": null}, "drives": [{"name": "a"}, 2.5], "closed": true, "seed": u64::MAX,
         });
-        let text = "figure,value\nclosed,true\ndrives.0.name,a\ndrives.1,2.5\nsize_bytes.p50,4096\nsize_bytes.p99,\n";
+        let text = "figure,value\nclosed,true\ndrives.0.name,a\ndrives.1,2.5\nseed,18446744073709551615\nsize_bytes.p50,4096\nsize_bytes.p99,\n";
         let mut lines: Vec<_> = Cells::of_document(&document).csv().lines().map(str::to_string).collect();
         lines[1..].sort();
         assert_eq!(lines.join("\n") + "\n", text);

@@ -20,6 +20,7 @@ mod calibrate;
 mod columns;
 mod drive;
 mod errors;
+mod human;
 mod options;
 mod registries;
 mod simulate;
@@ -48,6 +49,10 @@ fn _imbrex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(calibrate::fitted, module)?)?;
     module.add_function(wrap_pyfunction!(calibrate::probed, module)?)?;
     module.add_function(wrap_pyfunction!(calibrate::validated, module)?)?;
+    module.add_function(wrap_pyfunction!(human::shown_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(human::shown_duration, module)?)?;
+    module.add_function(wrap_pyfunction!(human::shown_gain, module)?)?;
+    module.add_function(wrap_pyfunction!(human::shown_ratio, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::explained_table, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(options::option_names, module)?)?;

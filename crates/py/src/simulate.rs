@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use imbrex::explain::document::ExplainDocument;
 use imbrex::files::{self, explained, histograms, timeline};
-use imbrex::{Failure, Simulation, report};
+use imbrex::table_form::Cell;
+use imbrex::{Failure, Simulation, report, table};
 use imbrex_sim::DriveSeries;
 use pyo3::prelude::*;
 
@@ -125,9 +126,19 @@ impl Simulated {
         })
     }
 
-    /// Returns a fragment of HTML: the table and a chart of the latencies.
-    fn fragment(&self) -> PyResult<String> {
-        guarded(|| Ok(report::fragment::html(&self.simulated.summary, &self.simulated.series)))
+    /// Returns the headings and the rows of the table for people, as texts.
+    fn cells(&self) -> PyResult<(Vec<String>, Vec<Vec<String>>)> {
+        guarded(|| {
+            let cells = table::shown(&self.simulated.summary.drives);
+            let headings = cells.columns.into_iter().map(|column| column.heading).collect();
+            let texts = |row: Vec<Cell>| row.into_iter().map(|cell| cell.shown).collect();
+            Ok((headings, cells.rows.into_iter().map(texts).collect()))
+        })
+    }
+
+    /// Returns a fragment of HTML: `table`, which is HTML, the remarks, and a chart of the latencies.
+    fn fragment(&self, table: &str) -> PyResult<String> {
+        guarded(|| Ok(report::fragment::html(&self.simulated.summary, &self.simulated.series, table)))
     }
 
     /// Returns whether the simulation was stopped before its end.

@@ -12,7 +12,6 @@ use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, 
 use arrow_array::{RecordBatchIterator, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use imbrex::Failure;
-use imbrex::chart::escape;
 use imbrex::files::FilesError;
 use imbrex::files::batches::{Batch, BatchColumn, Batches, Values};
 use pyo3::exceptions::PyKeyError;
@@ -122,23 +121,18 @@ impl Table {
         Ok(usize::try_from(guarded(|| self.open())?.rows()).unwrap_or(usize::MAX))
     }
 
-    /// Returns the first rows as HTML, for a notebook.
-    fn _repr_html_(&self) -> PyResult<String> {
-        guarded(|| {
-            let (mut batches, shape) = self.shaped()?;
-            let rows = batches.rows();
-            let first = batches.next().transpose().map_err(unreadable)?;
-            Ok(drawn(&first.unwrap_or(shape), rows))
+    /// Returns the first rows, at most [`SHOWN_ROWS`], as a dictionary of lists. Reads no further rows.
+    fn first<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        caught(|| {
+            let (mut batches, shape) = guarded(|| self.shaped())?;
+            let batch = batches.next().transpose().map_err(|error| exception(&unreadable(error)))?;
+            let first = PyDict::new(py);
+            for mut column in batch.unwrap_or(shape).columns {
+                truncate(&mut column);
+                first.set_item(column.name.clone(), values_of(py, column)?)?;
+            }
+            Ok(first)
         })
-    }
-
-    fn __repr__(&self) -> PyResult<String> {
-        Ok(format!("<imbrex.Table of {} rows: {}>", self.__len__()?, self.columns()?.join(", ")))
-    }
-
-    /// Returns an iterator over the rows, each a dictionary by the names of the columns.
-    fn __iter__<'py>(slf: Bound<'py, Table>) -> PyResult<Bound<'py, PyAny>> {
-        helpers(slf.py())?.call_method1("rows", (slf,))
     }
 
     /// Returns whether a column has this name.
@@ -153,16 +147,6 @@ impl Table {
         self.to_dict(py)?
             .get_item(name)?
             .ok_or_else(|| PyKeyError::new_err(format!("no column '{name}'; there are {}", columns.join(", "))))
-    }
-
-    /// Returns the rows as a `pandas.DataFrame`.
-    fn to_pandas<'py>(slf: Bound<'py, Table>) -> PyResult<Bound<'py, PyAny>> {
-        helpers(slf.py())?.call_method1("to_pandas", (slf,))
-    }
-
-    /// Returns the rows as a `polars.DataFrame`.
-    fn to_polars<'py>(slf: Bound<'py, Table>) -> PyResult<Bound<'py, PyAny>> {
-        helpers(slf.py())?.call_method1("to_polars", (slf,))
     }
 
     /// Makes a table of the contents of a Parquet file, for copies and other processes.
@@ -185,39 +169,20 @@ impl Table {
     }
 }
 
-/// Returns the Python module with the functions of tables.
-fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    py.import("imbrex._tables")
-}
-
-/// Number of rows that a notebook displays.
+/// Number of rows that are displayed.
 const SHOWN_ROWS: usize = 10;
 
-/// Returns the first rows of `batch` as HTML, with the note that the table has `rows` rows.
-fn drawn(batch: &Batch, rows: u64) -> String {
-    let row = |tag: &str, cells: Vec<String>| {
-        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
-        format!("<tr>{cells}</tr>")
-    };
-    let names = row("th", batch.columns.iter().map(|column| column.name.clone()).collect());
-    let shown = batch.rows.min(SHOWN_ROWS);
-    let body: String =
-        (0..shown).map(|index| row("td", batch.columns.iter().map(|column| cell(column, index)).collect())).collect();
-    let size = if rows > shown as u64 { format!("the first {shown} of {rows} rows") } else { format!("{rows} rows") };
-    format!("<table><thead>{names}</thead><tbody>{body}</tbody></table><p>{size}</p>")
-}
-
-/// Formats one value as text.
-fn cell(column: &BatchColumn, index: usize) -> String {
-    if column.is_there.as_ref().is_some_and(|there| !there[index]) {
-        return "–".into();
+/// Leaves at most [`SHOWN_ROWS`] values in a column.
+fn truncate(column: &mut BatchColumn) {
+    if let Some(there) = &mut column.is_there {
+        there.truncate(SHOWN_ROWS);
     }
-    match &column.values {
-        Values::Text(values) => values[index].clone(),
-        Values::Long(values) => values[index].to_string(),
-        Values::Int(values) => values[index].to_string(),
-        Values::Real(values) => values[index].to_string(),
-        Values::Truth(values) => values[index].to_string(),
+    match &mut column.values {
+        Values::Text(values) => values.truncate(SHOWN_ROWS),
+        Values::Long(values) => values.truncate(SHOWN_ROWS),
+        Values::Int(values) => values.truncate(SHOWN_ROWS),
+        Values::Real(values) => values.truncate(SHOWN_ROWS),
+        Values::Truth(values) => values.truncate(SHOWN_ROWS),
     }
 }
 

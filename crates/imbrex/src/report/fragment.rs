@@ -1,4 +1,4 @@
-//! Results as a fragment of HTML for pages of other programs, such as notebooks: the table of the terminal, its
+//! Results as a fragment of HTML for pages of other programs, such as notebooks: a table that the caller has drawn, its
 //! remarks, and a chart of the latencies.
 //!
 //! Invariants:
@@ -11,16 +11,16 @@ use imbrex_sim::{DriveSeries, Summary};
 use super::figure::Drawing;
 use super::figures;
 use crate::chart::{Style, escape};
-use crate::table;
+use crate::table::remarks;
 
-/// Returns the results of a simulation as a fragment of HTML, to be embedded in a page of another program: the main
-/// results as a table, the remarks, and a chart of the latencies. `series` has one element per drive, in the order of
-/// the drives in `summary`.
+/// Returns the results of a simulation as a fragment of HTML, to be embedded in a page of another program: `table`, which is
+/// HTML, the remarks, and a chart of the latencies. `series` has one element per drive, in the order of the drives in
+/// `summary`.
 ///
 /// # Panics
 ///
 /// If there are fewer series than drives.
-pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
+pub fn html(summary: &Summary, series: &[DriveSeries], table: &str) -> String {
     let workload = &summary.workload;
     let mut html = format!(
         "<div class=\"imbrex\"><p><b>{}</b>: {} requests, {} reads, {} writes</p>",
@@ -29,20 +29,8 @@ pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
         crate::human::count(workload.reads),
         crate::human::count(workload.writes)
     );
-    html += "<div style=\"overflow-x:auto;white-space:nowrap\"><table><thead><tr>";
-    for name in table::COLUMNS {
-        let _ = write!(html, "<th>{}</th>", escape(name));
-    }
-    html += "</tr></thead><tbody>";
-    for index in table::order(&summary.drives) {
-        html += "<tr>";
-        for cell in table::row(&summary.drives[index]) {
-            let _ = write!(html, "<td>{}</td>", escape(&cell));
-        }
-        html += "</tr>";
-    }
-    html += "</tbody></table></div>";
-    for remark in table::remarks(&summary.drives) {
+    html += table;
+    for remark in remarks(&summary.drives) {
         let _ = write!(html, "<p>{}</p>", escape(&remark));
     }
     let latency = figures::all(summary, series).into_iter().find(|figure| figure.id == "latency");
@@ -55,14 +43,11 @@ pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn it_has_a_row_a_drive_and_one_drawing_and_asks_for_nothing() {
+    fn it_has_the_table_and_one_drawing_and_asks_for_nothing() {
         let (summary, series) = crate::sample::run(2);
-        let html = super::html(&summary, &series);
-        assert_eq!(html.matches("<tr>").count(), 1 + summary.drives.len());
+        let html = super::html(&summary, &series, "<table>mine</table>");
+        assert!(html.contains(" writes</p><table>mine</table>"), "{html}");
         assert!(html.contains("<svg") && html.contains("Latency of all requests"), "{html}");
-        for drive in &summary.drives {
-            assert!(html.contains(&format!("<td>{}", drive.drive)), "{}", drive.drive);
-        }
         assert!(!html.contains("<script") && !html.contains("var(--") && !html.contains("class=\"scroll"), "{html}");
     }
 }
