@@ -97,7 +97,7 @@ pub fn probe(target: &mut dyn Target, options: &mut ProbeOptions<'_>) -> Verdict
     }
     if let Some(disturbance) = watched.disturbance() {
         verdict.add_condition(disturbance);
-        withdraw_conventional(&mut verdict);
+        verdict.properties.iter_mut().for_each(withdraw_conventional);
     }
     doubt_lazy(&mut verdict);
     doubt_flash(&mut verdict);
@@ -115,21 +115,16 @@ fn doubt(verdict: &mut Verdict, known: &[Property], late_ns: u64) {
     }
     for property in verdict.properties.iter_mut().filter(|property| !known.contains(property)) {
         property.confidence = property.confidence.min(Confidence::Medium);
-        if property.value == Value::Word("conventional") {
-            property.value = Value::CannotTell;
-            property.confidence = Confidence::Low;
-        }
+        withdraw_conventional(property);
         property.because += &format!("; this machine was busy, and late by {:.1} ms", late_ns as f64 / 1e6);
     }
 }
 
-/// Withdraws the type "conventional": the requests of others delay answers by times that are spread like those of a platter.
-fn withdraw_conventional(verdict: &mut Verdict) {
-    for property in &mut verdict.properties {
-        if property.value == Value::Word("conventional") {
-            property.value = Value::CannotTell;
-            property.confidence = Confidence::Low;
-        }
+/// Withdraws the type "conventional": delays by others, or by this machine, are spread like those of a platter.
+fn withdraw_conventional(property: &mut Property) {
+    if property.value == Value::Word("conventional") {
+        property.value = Value::CannotTell;
+        property.confidence = Confidence::Low;
     }
 }
 

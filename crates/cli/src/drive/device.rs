@@ -7,21 +7,18 @@ use std::process::{Command, Stdio};
 
 use imbrex::Failure;
 use imbrex::human;
-use imbrex::table_form::{Cells, TableForm};
+use imbrex::table_form::TableForm;
 use imbrex_probe::models::{Statement, statement};
 use imbrex_safety::usage::Device;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::facts::{Fact, print};
 use crate::error::ExitCode;
-use crate::output;
 
 /// Returns whether `path` is a block device.
 pub(super) fn is_one(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|facts| facts.file_type().is_block_device())
 }
-
-/// A property: its key in JSON, its name, its value, and its text.
-type Fact = (&'static str, &'static str, Value, String);
 
 /// Prints the properties of the block device at `path`.
 pub(super) fn run(path: &Path, as_json: bool, table: Option<TableForm>) -> Result<ExitCode, Failure> {
@@ -29,31 +26,17 @@ pub(super) fn run(path: &Path, as_json: bool, table: Option<TableForm>) -> Resul
     let number = std::fs::metadata(path).map_err(failed)?.rdev();
     let device = Device::of(number).map_err(failed)?;
     let smart = smartctl(path);
-    let facts = facts(&device, smart.as_ref().ok());
-    let model = facts.iter().find(|(key, ..)| *key == "model").and_then(|(_, _, value, _)| value.as_str());
+    let mut facts = facts(&device, smart.as_ref().ok());
+    let model = facts.iter().find(|fact| fact.key == "model").and_then(|fact| fact.value.as_str());
     let stated = model.and_then(statement);
-    if as_json || table.is_some() {
-        let mut document = Map::new();
-        document.insert("schema".into(), json!("imbrex.device-info/1"));
-        document.insert("device".into(), crate::json::path(path));
-        document.extend(facts.iter().map(|(key, _, value, _)| ((*key).to_string(), value.clone())));
-        document.insert("smartctl".into(), json!(smart.as_ref().map_or_else(Clone::clone, |_| "asked".to_string())));
-        document.insert("statement".into(), json!(stated));
-        match table {
-            Some(form) => output::part(&Cells::of_document(&document.into()).in_form(form)),
-            None => output::json(&document)?,
-        }
-        return Ok(ExitCode::Done);
-    }
-    let shown: Vec<_> = facts.iter().filter(|(_, _, value, _)| !value.is_null()).collect();
-    let width = shown.iter().map(|(_, name, ..)| name.len()).max().unwrap_or(0);
-    for (_, name, _, text) in shown {
-        output::line(&format!("{name:width$}  {text}"));
-    }
-    if let Err(reason) = smart {
-        output::line(&format!("{:width$}  not asked: {reason}", "smartctl"));
-    }
-    output::line(&format!("{:width$}  {}", "recording, stated", in_words(stated.as_ref())));
+    facts.insert(0, Fact::new("device", "device", crate::json::path(path), path.display()));
+    let (asked, words) = match smart {
+        Ok(_) => ("asked".to_string(), String::new()),
+        Err(reason) => (reason.clone(), format!("not asked: {reason}")),
+    };
+    facts.push(Fact::new("smartctl", "smartctl", asked, words));
+    facts.push(Fact::new("statement", "recording, stated", json!(stated), in_words(stated.as_ref())));
+    print("imbrex.device-info/1", &facts, as_json, table)?;
     Ok(ExitCode::Done)
 }
 
@@ -92,11 +75,10 @@ fn facts(device: &Device, smart: Option<&Value>) -> Vec<Fact> {
     let text = |file: &str| device.attribute(file);
     let number = |file: &str| text(file).and_then(|text| text.parse::<u64>().ok());
     let either = |kernel: Option<String>, pointer: &str| kernel.map_or_else(|| smart(pointer), Value::from);
-    let words = |value: &Value| value.as_str().unwrap_or_default().to_string();
     let mut facts: Vec<Fact> = Vec::new();
     let mut of_text = |key, name, value: Value| {
-        let shown = words(&value);
-        facts.push((key, name, value, shown));
+        let words = value.as_str().unwrap_or_default().to_string();
+        facts.push(Fact::new(key, name, value, words));
     };
     // The kernel cuts names of SATA drives to 16 characters.
     let model = match smart("/model_name") {
@@ -109,27 +91,20 @@ fn facts(device: &Device, smart: Option<&Value>) -> Vec<Fact> {
     of_text("zoned", "zones, as the drive says", text("queue/zoned").map_or(Value::Null, Value::from));
     of_text("write_cache", "volatile cache", text("queue/write_cache").map_or(Value::Null, Value::from));
     of_text("form_factor", "form factor", smart("/form_factor/name"));
-    let bytes = |key, name, bytes: Option<u64>| -> Fact {
-        (key, name, json!(bytes), bytes.map_or_else(String::new, human::bytes))
+    let of_number = |key, name, number: Option<u64>, words: fn(u64) -> String| {
+        Fact::new(key, name, json!(number), number.map_or_else(String::new, words))
     };
-    let count = |key, name, count: Option<u64>| -> Fact {
-        (key, name, json!(count), count.map_or_else(String::new, human::count))
-    };
-    let truth = |key, name, truth: Option<bool>| -> Fact {
-        let shown = truth.map_or("", |truth| if truth { "yes" } else { "no" });
-        (key, name, json!(truth), shown.to_string())
+    let bytes = |key, name, bytes| of_number(key, name, bytes, human::bytes);
+    let count = |key, name, count| of_number(key, name, count, human::count);
+    let truth = |key, name, truth: Option<bool>| {
+        Fact::new(key, name, json!(truth), truth.map_or("", |truth| if truth { "yes" } else { "no" }))
     };
     facts.push(bytes("size_bytes", "size", number("size").map(|sectors| sectors * 512)));
     facts.push(bytes("logical_sector_bytes", "logical sector", number("queue/logical_block_size")));
     facts.push(bytes("physical_sector_bytes", "physical sector", number("queue/physical_block_size")));
     facts.push(truth("is_rotational", "rotates, as the drive says", number("queue/rotational").map(|flag| flag != 0)));
     let rotation = smart("/rotation_rate").as_u64().filter(|&rotations| rotations > 0);
-    facts.push((
-        "rotations_per_minute",
-        "rotations a minute",
-        json!(rotation),
-        rotation.map_or_else(String::new, human::count),
-    ));
+    facts.push(count("rotations_per_minute", "rotations a minute", rotation));
     facts.push(truth("has_trim", "TRIM", number("queue/discard_max_bytes").map(|most| most > 0)));
     let granularity = number("queue/discard_granularity").filter(|&bytes| bytes > 0);
     facts.push(bytes("trim_granularity_bytes", "granularity of TRIM", granularity));

@@ -13,47 +13,27 @@ use imbrex_layer::{Condition, Piece, Zones};
 use imbrex_sim::Drive;
 use serde_json::{Map, Value, json};
 
+use super::facts::{Fact, print};
 use crate::error::ExitCode;
-use crate::output;
 use imbrex::Failure;
 use imbrex::human;
-use imbrex::table_form::{Cells, TableForm};
+use imbrex::table_form::TableForm;
 
 /// Prints the facts about the drive.
 pub(super) fn run(image: &Path, as_json: bool, table: Option<TableForm>) -> Result<ExitCode, Failure> {
     let media = FileMedium::open(image, Mode::Read, false)?;
     let (drive, mut store) = Store::open_to_look(media, &image.display().to_string())?;
     let facts = facts(&drive, &mut store)?;
-    if as_json || table.is_some() {
-        let mut document = Map::new();
-        document.insert("schema".into(), json!("imbrex.drive-info/1"));
-        document.extend(facts.iter().map(|fact| (fact.key.to_string(), fact.value.clone())));
-        match table {
-            Some(form) => output::part(&Cells::of_document(&document.into()).in_form(form)),
-            None => output::json(&document)?,
-        }
-        return Ok(ExitCode::Done);
-    }
-    let width = facts.iter().map(|fact| fact.name.len()).max().unwrap_or(0);
-    for fact in &facts {
-        output::line(&format!("{:width$}  {}", fact.name, fact.words));
-    }
+    print("imbrex.drive-info/1", &facts, as_json, table)?;
     Ok(ExitCode::Done)
 }
 
-struct Fact {
-    key: &'static str,
-    name: &'static str,
-    value: Value,
-    words: String,
-}
-
 fn fact(key: &'static str, name: &'static str, value: impl Into<Value>, words: impl ToString) -> Fact {
-    Fact { key, name, value: value.into(), words: words.to_string() }
+    Fact::new(key, name, value, words)
 }
 
 fn size(key: &'static str, name: &'static str, bytes: u64) -> Fact {
-    fact(key, name, bytes, human::bytes(bytes))
+    Fact::size(key, name, bytes)
 }
 
 fn facts(drive: &Drive, store: &mut Store<FileMedium>) -> Result<Vec<Fact>, Failure> {

@@ -5,6 +5,7 @@ mod check;
 mod create;
 mod device;
 mod dump;
+mod facts;
 pub(crate) mod fault;
 mod import;
 mod info;

@@ -29,7 +29,7 @@ pub(super) fn open(args: &ProbeArgs, quiet: bool) -> Result<NewFile, Failure> {
         tell(args, &place);
     }
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
-    let mut file = NewFile::make(place).map_err(failed)?;
+    let mut file = NewFile::make(place, interrupt::requested).map_err(failed)?;
     let bar = progress.bytes("writing the file");
     bar.set_length(size);
     let outcome = file.fill(&mut |written| {

@@ -91,7 +91,7 @@ pub(crate) fn facts_page(
 
 fn table(id: &str, heading: &str, columns: &[&str], rows: &[Vec<String>]) -> String {
     let mut html = format!(
-        "<section aria-labelledby=\"{id}\"><h2 id=\"{id}\">{heading}</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+        "<section aria-labelledby=\"{id}\"><h2 id=\"{id}\">{heading}</h2><div class=\"scroll\" tabindex=\"0\" role=\"group\" \
          aria-labelledby=\"{id}\"><table class=\"made\"><thead><tr>"
     );
     for column in columns {

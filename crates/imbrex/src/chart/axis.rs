@@ -20,6 +20,9 @@ pub enum Scale {
     Percentile(u8),
 }
 
+/// Ratio of the greatest mean rate to the least from which on an axis of rates is logarithmic.
+const RATES_APART: f64 = 10.0;
+
 /// An axis of a chart: its label, its scale, the unit of its values, and its ends.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
@@ -45,6 +48,20 @@ impl Axis {
     /// Creates a logarithmic axis whose ends are chosen from the values drawn.
     pub fn log10(label: impl Into<String>, unit: Unit) -> Axis {
         Axis { label: label.into(), scale: Scale::Log10, unit, range: None, from_zero: true }
+    }
+
+    /// Creates an axis of rates: logarithmic if the greatest of `means` is [`RATES_APART`] times the least above 0, else linear.
+    /// `means` are the mean rates of drives, or of phases of a run; `highest` is the highest rate drawn. On the logarithmic axis,
+    /// a rate of 0 is drawn at the lower end.
+    pub fn of_rates(label: impl Into<String>, unit: Unit, means: impl Iterator<Item = f64>, highest: f64) -> Axis {
+        let (least, most) = means
+            .filter(|&mean| mean > 0.0)
+            .fold((f64::INFINITY, 0.0f64), |(least, most), mean| (mean.min(least), mean.max(most)));
+        if most < least * RATES_APART {
+            return Axis::linear(label, unit);
+        }
+        let end = |exponent: f64| 10f64.powf(exponent);
+        Axis::log10(label, unit).ranged(end((least / 10.0).log10().floor()), end(highest.log10().ceil()))
     }
 
     /// Creates an axis of fractions from 0 to the number with `nines` nines, such as 99.9 % for 3, with the scale

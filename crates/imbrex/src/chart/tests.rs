@@ -173,3 +173,30 @@ fn error_bars_of_no_length_are_none_and_others_keep_all_points() {
     assert!(thinned(0.0).series[0].half_widths.is_empty() && thinned(0.0).series[0].points.len() <= 10);
     assert_eq!((thinned(0.5).series[0].points.len(), thinned(0.5).series[0].half_widths.len()), (100, 100));
 }
+
+#[test]
+fn rates_far_apart_have_a_logarithmic_axis_with_nothing_at_its_lower_end() {
+    let axis = |means: [f64; 3]| Axis::of_rates("", Unit::Count, means.into_iter(), 900.0);
+    assert_eq!(axis([0.0, 30.0, 299.0]), Axis::linear("", Unit::Count));
+    assert_eq!(axis([0.0; 3]), Axis::linear("", Unit::Count));
+    assert_eq!(axis([0.0, 30.0, 300.0]), Axis::log10("", Unit::Count).ranged(1.0, 1000.0));
+    let series = Series::new("a", Shape::Steps, 0, vec![(0.0, 300.0), (1.0, 0.0), (2.0, 300.0)]);
+    let chart = Chart::new("t", "", Axis::linear("", Unit::Count), axis([0.0, 30.0, 300.0])).with(series);
+    let svg = chart.svg(Style::Embedded);
+    // The frame of the chart, in the order left, top, width, height: the stall reaches its lower edge.
+    let frame: Vec<f64> = svg
+        .split("data-plot=\"")
+        .nth(1)
+        .expect("a frame")
+        .split('"')
+        .next()
+        .expect("numbers")
+        .split(' ')
+        .map(|number| number.parse().expect("a number"))
+        .collect();
+    let path = svg.split("class=\"series").nth(1).expect("a curve");
+    assert!(
+        path.contains(&format!("V{}", frame[1] + frame[3])) || path.contains(&format!(" {}", frame[1] + frame[3])),
+        "{path}"
+    );
+}

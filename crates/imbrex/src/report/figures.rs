@@ -191,24 +191,11 @@ fn rate(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
 /// A curve: the number and the name of its drive, and its points.
 type Curve = (usize, String, Vec<(f64, f64)>);
 
-/// Ratio of the fastest drive's mean rate to the slowest drive's from which on the axis of rates is logarithmic.
-const RATES_APART: f64 = 10.0;
-
-/// Returns the axis of the rates in `curves`: logarithmic if the means of the drives are far apart. A step without any
-/// completion is then drawn at the lower end of the axis.
+/// Returns the axis of the rates in `curves`.
 fn rate_axis(name: &str, unit: Unit, curves: &[Curve]) -> Axis {
     let mean = |points: &[(f64, f64)]| points.iter().map(|point| point.1).sum::<f64>() / points.len().max(1) as f64;
-    let means: Vec<f64> = curves.iter().map(|(.., points)| mean(points)).filter(|&mean| mean > 0.0).collect();
-    let (least, most) =
-        means.iter().fold((f64::INFINITY, 0.0), |(least, most), &mean| (mean.min(least), mean.max(most)));
-    if most < least * RATES_APART {
-        return Axis::linear(name, unit);
-    }
-    let rates = || curves.iter().flat_map(|(.., points)| points).map(|point| point.1);
-    let highest = rates().fold(0.0, f64::max);
-    let end = |exponent: f64| 10f64.powf(exponent);
-    let (low, high) = (end((least / 10.0).log10().floor()), end(highest.log10().ceil()));
-    Axis::log10(name, unit).ranged(low, high)
+    let rates = curves.iter().flat_map(|(.., points)| points).map(|point| point.1);
+    Axis::of_rates(name, unit, curves.iter().map(|(.., points)| mean(points)), rates.fold(0.0, f64::max))
 }
 
 /// Returns the number of windows merged into one step.

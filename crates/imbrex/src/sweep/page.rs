@@ -220,7 +220,7 @@ fn sentence(rows: &[Row], parameters: &[String]) -> Option<String> {
 /// Returns the table of all points: the parameters, and the results or the error.
 fn table(rows: &[Row], parameters: &[String]) -> String {
     let mut html = String::from(
-        "<section aria-labelledby=\"points\"><h2 id=\"points\">Points</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+        "<section aria-labelledby=\"points\"><h2 id=\"points\">Points</h2><div class=\"scroll\" tabindex=\"0\" role=\"group\" \
          aria-label=\"Table of the points\"><table class=\"made\"><thead><tr><th scope=\"col\">Workload</th><th scope=\"col\">Drive</th>",
     );
     for parameter in parameters {

@@ -12,6 +12,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use imbrex_safety::usage::Device;
+use rustix::fs::StatxAttributes;
 
 use super::fiemap;
 use super::others::Others;
@@ -103,6 +104,9 @@ impl Place {
         let Some((_, file_system)) = FIT.iter().find(|(magic, _)| *magic == kind) else {
             return Err(failed(format!("its file system (type {kind:#x}) is none of ext4, XFS and NTFS3")));
         };
+        if let Some(why) = changed_by_file(&opened) {
+            return Err(failed(format!("{why}: a file there does not lie on the drive as it is written")));
+        }
         let device = opened.metadata().map_err(|error| failed(error.to_string()))?.dev();
         let number = (libc::major(device), libc::minor(device));
         let below = drive_below(Path::new("/sys"), number, &table)
@@ -139,6 +143,17 @@ impl Place {
     }
 }
 
+/// Returns the reason for which the file system stores the files of a folder in another form.
+fn changed_by_file(folder: &File) -> Option<&'static str> {
+    let facts = rustix::fs::statx(folder, "", rustix::fs::AtFlags::EMPTY_PATH, rustix::fs::StatxFlags::empty()).ok()?;
+    let attributes = facts.stx_attributes;
+    match () {
+        () if attributes.contains(StatxAttributes::ENCRYPTED) => Some("its files are encrypted one by one"),
+        () if attributes.contains(StatxAttributes::COMPRESSED) => Some("its files are compressed"),
+        () => None,
+    }
+}
+
 /// Returns the table of a device-mapper device, from the program `dmsetup`, which asks the kernel; only root may.
 fn table(name: &str) -> Option<String> {
     let output = std::process::Command::new("dmsetup").args(["table", "--", name]).output().ok()?;
@@ -159,20 +174,25 @@ pub struct NewFile {
     looks: u64,
     disturbed: u64,
     waited_ns: u64,
+    should_stop: Box<dyn Fn() -> bool>,
 }
 
 impl NewFile {
-    /// Makes the file, without a name, and reserves its room. Nothing is written yet.
+    /// Makes the file, without a name, and reserves its room where the file system can. Nothing is written yet. While the target
+    /// waits for others, it asks `should_stop` each second whether to end.
     ///
     /// # Errors
     ///
     /// The file cannot be made or reserved, or the kernel permits no io_uring.
-    pub fn make(place: Place) -> Result<NewFile, TargetError> {
+    pub fn make(place: Place, should_stop: impl Fn() -> bool + 'static) -> Result<NewFile, TargetError> {
         let name = place.folder.display().to_string();
         let failed = |error: io::Error| TargetError::failed(name.clone(), error.to_string());
         let file = unnamed(&place.folder).map_err(failed)?;
-        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, place.file_bytes)
-            .map_err(|error| failed(error.into()))?;
+        match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, place.file_bytes) {
+            // Without it, as on ext3, the file is placed as it is written.
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
+            Err(error) => return Err(failed(error.into())),
+        }
         let ring = file.try_clone().and_then(|file| Ring::new(file, true)).map_err(failed)?;
         let about = About { name, size_bytes: place.file_bytes, sector_bytes: SECTOR_BYTES, is_virtual: false };
         let others = Others::of(&place.below.folder);
@@ -189,6 +209,7 @@ impl NewFile {
             looks: 0,
             disturbed: 0,
             waited_ns: 0,
+            should_stop: Box::new(should_stop),
         })
     }
 
@@ -237,22 +258,30 @@ impl NewFile {
     }
 
     /// Looks at the counters of the drive, if the last look is long ago, and waits while others use it or it is hot.
-    fn wait_for_others(&mut self) {
+    ///
+    /// # Errors
+    ///
+    /// [`TargetError::Interrupted`] if the user ends the probe meanwhile.
+    fn wait_for_others(&mut self) -> Result<(), TargetError> {
         let now_ns = self.time.now_ns();
         if now_ns - self.looked_ns < LOOK_NS {
-            return;
+            return Ok(());
         }
-        self.looks += 1;
-        let mut busy = self.others.are_at_work(std::mem::take(&mut self.own_bytes), now_ns - self.looked_ns);
-        self.disturbed += u64::from(busy);
-        let mut hot = self.others.is_hot(false);
-        while (busy || hot) && self.waited_ns < WAITS_NS {
+        let (waited_ns, should_stop) = (&mut self.waited_ns, &self.should_stop);
+        let mut pause = || {
+            if *waited_ns >= WAITS_NS || should_stop() {
+                return false;
+            }
             sleep(WAIT_NS);
-            self.waited_ns += WAIT_NS;
-            busy = self.others.are_at_work(0, WAIT_NS);
-            hot = self.others.is_hot(hot);
-        }
+            *waited_ns += WAIT_NS;
+            true
+        };
+        let own_bytes = std::mem::take(&mut self.own_bytes);
+        let is_disturbed = self.others.wait(own_bytes, now_ns - self.looked_ns, WAIT_NS, &mut pause);
+        self.looks += 1;
+        self.disturbed += u64::from(is_disturbed);
         self.looked_ns = self.time.now_ns();
+        if (self.should_stop)() { Err(TargetError::Interrupted) } else { Ok(()) }
     }
 }
 
@@ -280,7 +309,7 @@ impl Target for NewFile {
     }
 
     fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
-        self.wait_for_others();
+        self.wait_for_others()?;
         let own_bytes = &mut self.own_bytes;
         self.time.perform(&mut self.ring, &self.about.name, depth, next, &mut |timed| {
             *own_bytes += timed.operation.bytes;

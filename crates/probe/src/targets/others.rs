@@ -37,7 +37,7 @@ impl Others {
     }
 
     /// Returns whether others used the drive since the last look, `ns` nanoseconds ago, in which the caller moved `own_bytes`.
-    pub(super) fn are_at_work(&mut self, own_bytes: u64, ns: u64) -> bool {
+    fn are_at_work(&mut self, own_bytes: u64, ns: u64) -> bool {
         let Some(now) = self.sectors() else { return false };
         let own = own_bytes / 512;
         let others = now.saturating_sub(self.before.unwrap_or(now)).saturating_sub(own);
@@ -46,8 +46,21 @@ impl Others {
         others > idle.max(64) + own / BESIDE_SHARE
     }
 
+    /// Calls `pause` until nobody else uses the drive and it is cool, or `pause` returns `false`. The drive was last looked at
+    /// `ns` nanoseconds ago; the caller moved `own_bytes` since then. A pause takes `pause_ns`. Returns whether others used the
+    /// drive before the first pause.
+    pub(super) fn wait(&mut self, own_bytes: u64, ns: u64, pause_ns: u64, pause: &mut dyn FnMut() -> bool) -> bool {
+        let were_at_work = self.are_at_work(own_bytes, ns);
+        let (mut is_busy, mut is_hot) = (were_at_work, self.is_hot(false));
+        while (is_busy || is_hot) && pause() {
+            is_busy = self.are_at_work(0, pause_ns);
+            is_hot = self.is_hot(is_hot);
+        }
+        were_at_work
+    }
+
     /// Returns whether the drive is too hot to be worked. With `was_hot`, it is until it is cool.
-    pub(super) fn is_hot(&self, was_hot: bool) -> bool {
+    fn is_hot(&self, was_hot: bool) -> bool {
         let limit = if was_hot { COOL } else { HOT };
         let temperature = |file: &PathBuf| fs::read_to_string(file).ok()?.trim().parse::<i64>().ok();
         self.sensors.iter().filter_map(temperature).any(|thousandths| thousandths >= limit)
@@ -80,6 +93,37 @@ mod tests {
         assert!(others.are_at_work(4096, second), "reads count, too");
         fs::remove_file(folder.path().join("stat")).expect("it is there");
         assert!(!others.are_at_work(0, second), "nothing is known");
+    }
+
+    #[test]
+    fn a_wait_lasts_until_the_drive_is_quiet_or_the_caller_ends_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let count =
+            |sectors: u64| fs::write(folder.path().join("stat"), format!("0 0 {sectors} 0 0 0 0 0")).expect("a file");
+        count(0);
+        let mut others = Others::of(folder.path());
+        let mut never = || panic!("nobody is at work");
+        assert!(!others.wait(0, 1_000_000_000, 1_000_000_000, &mut never));
+        // Others are at work before the wait and in its first two pauses.
+        count(100_000);
+        let mut pauses = 0;
+        let mut quiet_later = || {
+            pauses += 1;
+            count(100_000 * (pauses + 1).min(3));
+            true
+        };
+        assert!(others.wait(0, 1_000_000_000, 1_000_000_000, &mut quiet_later));
+        assert_eq!(pauses, 3);
+        // They go on for ever, and the caller has enough.
+        count(900_000);
+        let mut left = 5;
+        let mut ended = || {
+            left -= 1;
+            count(900_000 + 100_000 * (5 - left));
+            left > 0
+        };
+        assert!(others.wait(0, 1_000_000_000, 1_000_000_000, &mut ended));
+        assert_eq!(left, 0);
     }
 
     #[test]

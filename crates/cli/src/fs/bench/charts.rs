@@ -10,10 +10,11 @@ use imbrex::report::figure::{Drawing, Figure, Layout};
 use imbrex::report::intervals::{self, Pane};
 use imbrex_fs::device::{BLOCK_BYTES, Spent};
 use imbrex_fs::executor::Cause;
-use imbrex_fs::load::bench::Kind;
 use imbrex_fs::load::bench::timeline::{Pace, State};
+use imbrex_fs::load::bench::{Kind, Phase};
 
 use super::document::Stretch;
+use super::table;
 use super::{BenchOutput, Timed};
 
 const SIZE: (f64, f64) = (580.0, 330.0);
@@ -47,7 +48,7 @@ fn line<'a>(name: &str, look: usize, of: impl Fn(&Stretch<'_>) -> Option<f64> + 
 
 /// Returns `amount` per second of a part of the run.
 fn a_second(stretch: &Stretch<'_>, amount: u64) -> f64 {
-    amount as f64 * 1e9 / (stretch.row.end_ns - stretch.row.begin_ns).max(1) as f64
+    table::rate(amount, stretch.row.end_ns - stretch.row.begin_ns)
 }
 
 /// Returns all figures that have data.
@@ -124,7 +125,13 @@ fn over_seeds(ran: &BenchOutput) -> Option<Figure> {
 }
 
 fn rate(ran: &BenchOutput) -> Option<Figure> {
-    let axis = || Axis::linear("operations/s", Unit::Count);
+    let axis = |label: &str, unit, of_phase: fn(&Phase) -> u64, of_stretch: fn(&Stretch<'_>) -> u64| {
+        let means = ran.phases.iter().map(|(phase, ..)| table::rate(of_phase(phase), phase.elapsed_ns));
+        let stretches = ran.stretches();
+        let highest = stretches.iter().map(|stretch| a_second(stretch, of_stretch(stretch))).fold(0.0, f64::max);
+        Axis::of_rates(label, unit, means, highest)
+    };
+    let operations = || axis("operations/s", Unit::Count, Phase::operations, |stretch| stretch.pace().count);
     let all = vec![line("all", 0, |stretch| Some(a_second(stretch, stretch.pace().count)))];
     let kinds = ran.kinds();
     let by_kind = (0..)
@@ -132,11 +139,14 @@ fn rate(ran: &BenchOutput) -> Option<Figure> {
         .map(|(look, kind)| line(kind.name(), look, |stretch| Some(a_second(stretch, stretch.pace_of(*kind).count))));
     let bytes =
         |name, look, kind| line(name, look, move |stretch| Some(a_second(stretch, stretch.pace_of(kind).bytes)));
+    let of_bytes = axis("bytes/s", Unit::BytesPerSecond, Phase::bytes, |stretch| {
+        stretch.pace_of(Kind::Read).bytes.max(stretch.pace_of(Kind::Write).bytes)
+    });
     let bytes = vec![bytes("read", 0, Kind::Read), bytes("written", 1, Kind::Write)];
     let panes = vec![
-        ("operations", over_time(ran, "rate-all", "Operations a second", axis(), all)),
-        ("by kind", over_time(ran, "rate-kinds", "Operations a second by kind", axis(), by_kind.collect())),
-        ("bytes", over_time(ran, "rate-bytes", "Bytes a second", Axis::linear("bytes/s", Unit::BytesPerSecond), bytes)),
+        ("operations", over_time(ran, "rate-all", "Operations a second", operations(), all)),
+        ("by kind", over_time(ran, "rate-kinds", "Operations a second by kind", operations(), by_kind.collect())),
+        ("bytes", over_time(ran, "rate-bytes", "Bytes a second", of_bytes, bytes)),
     ];
     figure(
         "rate",

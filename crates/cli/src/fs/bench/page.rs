@@ -132,7 +132,7 @@ fn system(summary: &Value, ran: &BenchOutput) -> String {
 fn operations(ran: &BenchOutput) -> String {
     let mut html = String::from(
         "<section aria-labelledby=\"operations\"><h2 id=\"operations\">Operations</h2><div class=\"scroll\" tabindex=\"0\" \
-         role=\"region\" aria-labelledby=\"operations\"><table class=\"comparison\"><thead><tr>",
+         role=\"group\" aria-labelledby=\"operations\"><table class=\"comparison\"><thead><tr>",
     );
     for title in ["Operation", "Count", "A second", "Mean", "Median", "99 %", "99.9 %", "Longest"] {
         let _ = write!(html, "<th scope=\"col\">{title}</th>");
@@ -221,7 +221,7 @@ fn devices(ran: &BenchOutput, on_devices: &OnDevices) -> String {
     let elapsed_ns = ran.elapsed_ns();
     let mut html = String::from(
         "<section aria-labelledby=\"devices\"><h2 id=\"devices\">Devices</h2><div class=\"scroll\" tabindex=\"0\" \
-         role=\"region\" aria-labelledby=\"devices\"><table class=\"comparison\"><thead><tr><th scope=\"col\">Device</th>\
+         role=\"group\" aria-labelledby=\"devices\"><table class=\"comparison\"><thead><tr><th scope=\"col\">Device</th>\
          <th scope=\"col\">Size</th><th scope=\"col\">Busy</th>",
     );
     let has_any = |cause: &Cause| on_devices.devices.iter().any(|used| used.spent.of(*cause).busy_ns > 0);
