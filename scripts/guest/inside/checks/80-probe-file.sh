@@ -38,8 +38,14 @@ for drive in cmr-7200 seagate-st8000as0022 cassuto-307g+set-associative imr-1t+i
         esac
         after=$(state /mnt/probed)
         [ "$before" = "$after" ]
-        sync
-        [ "$(stat -f -c %f /mnt/probed)" -ge $((room - 4096)) ]
+        # XFS frees the blocks of a file in the background.
+        tries=0
+        until [ "$(stat -f -c %f /mnt/probed)" -ge $((room - 4096)) ]; do
+            tries=$((tries + 1))
+            [ "$tries" -lt 60 ]
+            sync
+            sleep 0.5
+        done
         umount /mnt/probed
         case $kind in
         ext4) fsck.ext4 -f -n "$disk" ;;
