@@ -18,7 +18,7 @@ for check in /test/checks/*.sh; do
     timeout -k 5 300 bash -c 'set -euxo pipefail; PS4="+ \$SECONDS "; source /test/lib.sh; source "$1"' check "$check" >/tmp/said 2>&1
     status=$?
     case $status in
-    0) passed=$((passed + 1)) && echo "guest: $name: passed ($((SECONDS - begun)) s)" && grep '^result: ' /tmp/said ;;
+    0) passed=$((passed + 1)) && echo "guest: $name: passed ($((SECONDS - begun)) s)" && grep -a '^result: ' /tmp/said ;;
     77) skipped=$((skipped + 1)) && echo "skipped: guest: $name: $(tail -1 /tmp/said)" ;;
     *)
         failed=$((failed + 1))
