@@ -21,6 +21,7 @@ use super::ring::Ring;
 use super::stack::{Below, drive_below};
 use crate::extents::Extents;
 use crate::target::{About, Done, Next, Operation, Target, TargetError, latencies};
+use crate::words::size;
 
 /// Unit of access in bytes: every file system accepts it.
 const SECTOR_BYTES: u32 = 4096;
@@ -114,12 +115,9 @@ impl Place {
         let free_bytes = (facts.f_bavail as u64).saturating_mul(facts.f_bsize as u64);
         let left_bytes = (free_bytes / ROOM_LEFT_PART).max(ROOM_LEFT_BYTES);
         if free_bytes < file_bytes.saturating_add(left_bytes) {
-            let mib = |bytes: u64| bytes >> 20;
+            let [free, file, left] = [free_bytes, file_bytes, left_bytes].map(|bytes| size(bytes as f64));
             return Err(failed(format!(
-                "{} MiB are free; the file of {} MiB and {} MiB for others do not fit: give a smaller --size, or make room",
-                mib(free_bytes),
-                mib(file_bytes),
-                mib(left_bytes)
+                "{free} are free; the file of {file} and {left} for others do not fit: give a smaller --size, or make room"
             )));
         }
         Ok(Place { folder, file_system, file_bytes, free_bytes, below })
