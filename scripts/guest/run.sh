@@ -6,6 +6,7 @@
 # status: QEMU ends with 1 when it cannot start at all, and an old log proves nothing.
 # $IMBREX_GUEST_ONLY is handed on as GUEST_ONLY.
 # $IMBREX_GUEST_DRIVES has drives that are served over NBD, SOCKET:SECTOR_BYTES with spaces between: /dev/vda, /dev/vdb, … there.
+# $IMBREX_GUEST_VHOST_USER has the sockets of drives that are served over vhost-user, with spaces between: the disks after those.
 # $IMBREX_GUEST_SECONDS bounds the run (default 240); $IMBREX_GUEST_LOG keeps the console.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -57,6 +58,15 @@ for drive in ${IMBREX_GUEST_DRIVES:-}; do
     name=drive${#drives[@]}
     drives+=(-blockdev "driver=nbd,node-name=$name,server.type=unix,server.path=${drive%:*},cache.direct=on"
         -device "virtio-blk-pci,drive=$name,num-queues=1,logical_block_size=${drive##*:},physical_block_size=${drive##*:}")
+done
+
+# The server maps the memory of the guest.
+if [ -n "${IMBREX_GUEST_VHOST_USER:-}" ]; then
+    drives+=(-object "memory-backend-memfd,id=memory,size=${IMBREX_GUEST_MEMORY:-2G},share=on" -machine memory-backend=memory)
+fi
+for socket in ${IMBREX_GUEST_VHOST_USER:-}; do
+    name=socket${#drives[@]}
+    drives+=(-chardev "socket,id=$name,path=$socket" -device "vhost-user-blk-pci,chardev=$name")
 done
 
 log=${IMBREX_GUEST_LOG:-$work/console}

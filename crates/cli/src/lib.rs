@@ -28,6 +28,7 @@ mod fit;
 mod fs;
 mod interrupt;
 mod json;
+mod lab;
 mod list;
 mod manual;
 mod output;
@@ -80,6 +81,7 @@ fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Drive(command) => drive::run(command, cli.quiet),
         Command::Fs(command) => fs::run(command, cli.quiet),
         Command::Serve(args) => serve::run(args, cli.quiet),
+        Command::Lab(command) => lab::run(command, cli.quiet),
         Command::Validate(args) => validate::run(args, cli.quiet),
         Command::Fit(args) => fit::run(args, cli.quiet),
         Command::Probe(args) => probe::run(args, cli.quiet),

@@ -15,6 +15,7 @@ use imbrex_device::pacing::Pace;
 use imbrex_serve::observe::Observed;
 use imbrex_serve::tls::TlsServer;
 use imbrex_serve::ublk::BlockDevice;
+use imbrex_serve::vhost_user::VhostUserServer;
 use imbrex_serve::{Address, DriveServer, Facts, Limits, PageLimits, Server, Visitors, http};
 
 use self::control::Controlled;
@@ -35,6 +36,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 enum Door {
     Nbd { server: Server, shown: String },
     Ublk(Box<BlockDevice>),
+    VhostUser { server: VhostUserServer, shown: String },
 }
 
 /// Serves the drive until the program is interrupted.
@@ -61,8 +63,9 @@ pub(crate) fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let control = Controlled::start(args, &observed, quiet)?;
     // Control socket and live page are started first: clients expect both as soon as the NBD socket or block device
     // exists.
-    let door = match (address, visitors) {
-        (Some(address), Some(visitors)) => Door::nbd(&address, front.clone(), tls, visitors),
+    let door = match (address, visitors, &args.vhost_user) {
+        (Some(address), Some(visitors), _) => Door::nbd(&address, front.clone(), tls, visitors),
+        (_, _, Some(path)) => Door::vhost_user(path, front.clone()),
         _ => Door::ublk(front.clone(), args.ublk.flatten()),
     };
     let served = door.map(|door| {
@@ -179,8 +182,15 @@ impl Door {
         device.map(|device| Door::Ublk(Box::new(device))).map_err(|words| Failure::failed(format!("--ublk: {words}")))
     }
 
+    fn vhost_user(path: &Path, front: Arc<DriveServer>) -> Result<Door, Failure> {
+        let server = VhostUserServer::bind(path, front)
+            .map_err(|error| cannot_listen(path.display(), "--vhost-user", "another path", &error))?;
+        Ok(Door::VhostUser { server, shown: path.display().to_string() })
+    }
+
     fn shown(&self) -> String {
         match self {
+            Door::VhostUser { shown, .. } => shown.clone(),
             Door::Nbd { shown, .. } => shown.clone(),
             Door::Ublk(device) => device.path().display().to_string(),
         }
@@ -202,6 +212,10 @@ impl Door {
         };
         match self {
             Door::Nbd { server, .. } => server.run(&should_end).map_err(|error| error.to_string()),
+            Door::VhostUser { server, .. } => {
+                let report = |error: &io::Error| message!("a virtual machine was disconnected: {error}");
+                server.run(&should_end, report).map_err(|error| error.to_string())
+            }
             Door::Ublk(device) => {
                 while device.is_served() && !should_end() {
                     std::thread::sleep(LOOK_EVERY);

@@ -161,6 +161,22 @@ pub struct Facts {
     pub leaves_damage_to_host: bool,
 }
 
+impl Facts {
+    /// Returns the properties of `drive`, which is served read-only or not.
+    pub fn of(drive: &EmulatedDrive, read_only: bool) -> Facts {
+        Facts {
+            label: drive.drive().label.clone(),
+            capacity_bytes: drive.capacity_bytes(),
+            sector_bytes: drive.sector_bytes(),
+            read_only,
+            trims_to_zeros: drive.drive().layer.keeps_trims(),
+            has_volatile_cache: drive.drive().host.write_cache_bytes > 0,
+            zones: drive.zoned_mode(),
+            leaves_damage_to_host: drive.drive().disk.recording.leaves_damage_to_host(),
+        }
+    }
+}
+
 impl DriveServer {
     /// Starts to serve `drive`, and starts a thread that advances the drive in time. `pace` is the ratio of simulated
     /// to real time, or none: then requests are answered at once. Returns the server and that thread, which ends during
@@ -170,16 +186,7 @@ impl DriveServer {
     ///
     /// If the thread cannot be started.
     pub fn start(drive: EmulatedDrive, pace: Pace, read_only: bool) -> (Arc<DriveServer>, JoinHandle<()>) {
-        let facts = Facts {
-            label: drive.drive().label.clone(),
-            capacity_bytes: drive.capacity_bytes(),
-            sector_bytes: drive.sector_bytes(),
-            read_only,
-            trims_to_zeros: drive.drive().layer.keeps_trims(),
-            has_volatile_cache: drive.drive().host.write_cache_bytes > 0,
-            zones: drive.zoned_mode(),
-            leaves_damage_to_host: drive.drive().disk.recording.leaves_damage_to_host(),
-        };
+        let facts = Facts::of(&drive, read_only);
         let host_file = drive.host_file();
         let inner = Inner {
             drive,

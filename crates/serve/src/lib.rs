@@ -3,8 +3,8 @@
 //! ```text
 //!  NBD connection ─┐                   ┌─ Mutex<EmulatedDrive>
 //!  NBD connection ─┼─► DriveServer ────┤
-//!  ublk queue ─────┘    ▲              └─ pacer thread: lets the drive work, answers when the drive would
-//!                       └── statistics, live page
+//!  ublk queue ─────┤    ▲              └─ pacer thread: lets the drive work, answers when the drive would
+//!  vhost-user ─────┘    └── statistics, live page
 //! ```
 //!
 //! A drive in memory, served until a stop is requested:
@@ -25,6 +25,7 @@
 //! # }
 //! ```
 
+mod answers;
 pub mod busy;
 pub mod clients;
 pub mod control;
@@ -43,6 +44,8 @@ pub mod stream;
 pub mod tls;
 pub mod ublk;
 pub mod verify;
+pub mod vhost_user;
+mod zones;
 
 pub use drive_server::{Answer, DriveServer, Facts, Target};
 pub use limits::{Limits, PageLimits};

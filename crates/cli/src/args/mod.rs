@@ -7,6 +7,7 @@ mod chart;
 mod drive;
 mod events;
 mod explain;
+mod lab;
 mod list;
 mod measured;
 mod probe;
@@ -28,6 +29,7 @@ pub(crate) use self::chart::ChartArgs;
 pub(crate) use self::drive::{DriveCommand, DumpParts, FaultWords, ZoneState};
 pub(crate) use self::events::EventArgs;
 pub(crate) use self::explain::ExplainArgs;
+pub(crate) use self::lab::{LabBuildArgs, LabCommand, LabRunArgs};
 pub(crate) use self::list::{ListArgs, ListChoice};
 pub(crate) use self::measured::{FitArgs, ValidateArgs};
 pub(crate) use self::probe::ProbeArgs;
@@ -81,6 +83,9 @@ pub(crate) enum Command {
     /// Create, mount, check and inspect file systems for raw shingled disks.
     #[command(subcommand)]
     Fs(FsCommand),
+    /// Run unmodified Linux in virtual time on emulated drives.
+    #[command(subcommand)]
+    Lab(LabCommand),
     /// Compare a simulated drive with measurements of a real one.
     Validate(ValidateArgs),
     /// Fit a profile to measurements of a real drive.

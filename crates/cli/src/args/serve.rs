@@ -9,7 +9,7 @@ use super::size::size;
 /// `imbrex serve`.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("what").args(["image", "drive"]).required(true))]
-#[command(group = clap::ArgGroup::new("as").args(["nbd", "ublk"]).required(true))]
+#[command(group = clap::ArgGroup::new("as").args(["nbd", "ublk", "vhost_user"]).required(true))]
 pub(crate) struct ServeArgs {
     /// The image to serve.
     #[arg(value_name = "FILE")]
@@ -19,14 +19,18 @@ pub(crate) struct ServeArgs {
     #[arg(long, short = 'd', value_name = "DRIVE", add = crate::complete::drive())]
     pub drive: Option<String>,
 
-    /// Address at which NBD clients connect: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT. Either this
-    /// option or --ublk is needed.
+    /// Address at which NBD clients connect: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT. This option, --ublk
+    /// or --vhost-user is needed.
     #[arg(long, value_name = "ADDRESS")]
     pub nbd: Option<String>,
 
     /// Serve as the Linux block device /dev/ublkbID instead; without ID, the first that is free (Linux 6.0, as root).
     #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "tls_cert")]
     pub ublk: Option<Option<u32>>,
+
+    /// Serve as a disk of a virtual machine instead, at this Unix socket: QEMU's vhost-user-blk-pci (docs/serve.md).
+    #[arg(long, value_name = "PATH", conflicts_with = "tls_cert")]
+    pub vhost_user: Option<PathBuf>,
 
     /// How fast time passes: real, none (answer as fast as possible), or a factor such as 10x.
     #[arg(long, value_name = "PACE", default_value = "real", allow_hyphen_values = true)]
@@ -83,42 +87,42 @@ pub(crate) struct LimitArgs {
     /// NBD connections at once; each costs under a MiB of memory and a thread, with a pace two threads, with TLS two
     /// more. When all places are taken, a new connection displaces one that never finished the handshake, or else an
     /// idle one of the peer that holds most; never one with a served request whose peer is within its share.
-    #[arg(long, conflicts_with = "ublk", value_name = "NUMBER", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    #[arg(long, conflicts_with_all = ["ublk", "vhost_user"], value_name = "NUMBER", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub connections: u32,
 
     /// NBD connections at once from one peer.
-    #[arg(long, conflicts_with = "ublk", value_name = "NUMBER", default_value = "128", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    #[arg(long, conflicts_with_all = ["ublk", "vhost_user"], value_name = "NUMBER", default_value = "128", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub peer_connections: u32,
 
     /// Memory for received payloads and for replies not yet sent, of all clients; 256 KiB of each connection do not
     /// count, and one request at a time may exceed the limit by its 32 MiB.
-    #[arg(long, conflicts_with = "ublk", value_name = "SIZE", default_value = "256MiB", value_parser = size)]
+    #[arg(long, conflicts_with_all = ["ublk", "vhost_user"], value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     pub payload_memory: u64,
 
     /// Payload memory of one peer.
-    #[arg(long, conflicts_with = "ublk", value_name = "SIZE", default_value = "128MiB", value_parser = size)]
+    #[arg(long, conflicts_with_all = ["ublk", "vhost_user"], value_name = "SIZE", default_value = "128MiB", value_parser = size)]
     pub peer_payload_memory: u64,
 
     /// Bytes a second of payloads from clients that never had a request served, all together.
-    #[arg(long, conflicts_with = "ublk", value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    #[arg(long, conflicts_with_all = ["ublk", "vhost_user"], value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     pub newcomer_rate: u64,
 
     /// Longest time for one payload or one reply of a client while others wait for payload memory.
-    #[arg(long, conflicts_with = "ublk", value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, conflicts_with_all = ["ublk", "vhost_user"], value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u32).range(1..))]
     pub shortage_time: u32,
 
     /// Longest time for a client's handshake, TLS included.
-    #[arg(long, conflicts_with = "ublk", value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, conflicts_with_all = ["ublk", "vhost_user"], value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
     pub handshake_time: u32,
 
     /// Longest time in which a request that has begun must arrive; each further MiB of its payload gets as long again.
     /// Between requests a client may be idle.
-    #[arg(long, conflicts_with = "ublk", value_name = "SECONDS", default_value = "30", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, conflicts_with_all = ["ublk", "vhost_user"], value_name = "SECONDS", default_value = "30", value_parser = clap::value_parser!(u32).range(1..))]
     pub request_time: u32,
 
     /// Longest time in which a client must take the next part of its replies, up to 256 KiB. A client that needs longer
     /// is disconnected.
-    #[arg(long, conflicts_with = "ublk", value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, conflicts_with_all = ["ublk", "vhost_user"], value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..))]
     pub reply_time: u32,
 
     /// Connections to the live page at once, all on one thread; half of them from one peer.

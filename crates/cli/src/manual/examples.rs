@@ -4,7 +4,7 @@
 pub(super) type Examples = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// Examples of each command that does something itself.
-pub(super) const EXAMPLES: [Examples; 43] = [
+pub(super) const EXAMPLES: [Examples; 45] = [
     (
         "simulate",
         &[
@@ -117,6 +117,22 @@ pub(super) const EXAMPLES: [Examples; 43] = [
                 "serve --drive emulated-smr-1 --nbd tcp:10809 --time none --window 127.0.0.1:8080",
             ),
             ("Serve a zoned drive as a Linux block device, as root:", "serve zoned.imbrex --ublk"),
+            ("Serve an image as a disk of a virtual machine:", "serve disk.imbrex --vhost-user disk.sock"),
+        ],
+    ),
+    ("lab build", &[("Build the kernel of the lab, once:", "lab build")]),
+    (
+        "lab run",
+        &[
+            (
+                "Write to an ext4 on a shingled drive, in virtual time:",
+                "lab run --drive seagate-st8000as0022 --fs ext4 -- dd if=/dev/zero of=/mnt/vda/file bs=1M count=100",
+            ),
+            (
+                "Cut the power after two seconds, and keep the image:",
+                "lab run --drive seagate-st8000as0022 --fs ext4 --cut 2s --out cut -- sh load.sh",
+            ),
+            ("Check the file system that the cut left:", "lab run --image cut/vda.img -- fsck.ext4 -fn /dev/vda"),
         ],
     ),
     (

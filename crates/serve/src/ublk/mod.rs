@@ -13,7 +13,6 @@
 pub mod abi;
 pub mod control;
 mod queue;
-mod zones;
 
 use std::fs::File;
 use std::path::PathBuf;

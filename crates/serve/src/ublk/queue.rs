@@ -6,32 +6,32 @@
 //! ```
 //! One thread owns the queue, as the driver demands. Without a pace the thread also serves the requests. With a pace,
 //! the pacer puts its answers into a list and wakes this thread over a socket, which the ring watches. Further rules
-//! for zones are in [`super::zones`].
+//! for zones are in `crate::zones`.
 //!
 //! Invariants:
 //! 1. Each tag is in one of the three states above; only this thread changes its state.
 //! 2. This process touches the bytes of a tag only while the tag is with the drive, and the driver only while it is not.
 //! 3. The thread ends when every tag has ended.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use imbrex_device::zoned::ZoneError;
-use imbrex_device::{DeviceError, Io, IoKind};
+use imbrex_device::zoned::{Condition, Zone, ZoneError};
+use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
 use super::abi::{ABORTED, KERNEL_SECTOR_BYTES, QUEUE_DEPTH_MAX};
-use super::abi::{Descriptor, QueueCommand, bytes_offset, command, operation};
+use super::abi::{Descriptor, KernelZone, QueueCommand, bytes_offset, command, operation, zone_condition, zone_kind};
 use super::control::in_request;
-use super::zones::{self, Ruling, Zones};
+use crate::answers::Answers;
 use crate::drive_server::{Answer, DriveServer, Target, backdate};
+use crate::zones::{Operation, Ruling, ZoneRequest, Zones};
 
 /// User data of a wake-up in the ring; other events carry a tag.
 const WAKE: u64 = u64::MAX;
@@ -62,23 +62,6 @@ impl Agreed {
     }
 }
 
-/// The list of answers from the pacer, with the drive's numbers of their requests.
-struct Answers {
-    waiting: Mutex<VecDeque<(u64, Answer)>>,
-    waker: UnixStream,
-}
-
-impl Target for Answers {
-    fn answer(&self, number: u64, answer: Answer) {
-        let mut waiting = self.waiting.lock().expect("no thread panics while it holds the answers");
-        waiting.push_back((number, answer));
-        if waiting.len() == 1 {
-            // A full socket wakes the queue as well as one more byte would.
-            let _ = (&self.waker).write(&[0]);
-        }
-    }
-}
-
 /// The place of the requests' bytes.
 enum Room {
     /// Buffers of this process, one range for each tag, which the driver fills and empties.
@@ -102,7 +85,6 @@ pub(super) struct Queue {
     in_flight: BTreeMap<u64, u16>,
     answers: Arc<Answers>,
     target: Arc<dyn Target>,
-    woken: UnixStream,
     /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
     ended: u16,
@@ -126,10 +108,7 @@ impl Queue {
             None => Room::Ours(MmapMut::map_anon(depth * agreed.request_bytes_max)?),
         };
         let appended = vec![0; depth];
-        let (waker, woken) = UnixStream::pair()?;
-        waker.set_nonblocking(true)?;
-        woken.set_nonblocking(true)?;
-        let answers = Arc::new(Answers { waiting: Mutex::default(), waker });
+        let answers = Answers::new()?;
         let target: Arc<dyn Target> = answers.clone();
         let spare = Vec::with_capacity(depth);
         let ended = 0;
@@ -145,7 +124,6 @@ impl Queue {
             in_flight: BTreeMap::new(),
             answers,
             target,
-            woken,
             spare,
             ended,
             late: Duration::ZERO,
@@ -214,7 +192,11 @@ impl Queue {
     /// Serves the request with `tag`, or queues it for its zone.
     fn serve(&mut self, tag: u16) {
         let asked = self.descriptor(tag);
-        if self.zones.as_mut().is_none_or(|zones| zones.enter(tag, &asked)) {
+        let may_begin = match (&mut self.zones, of_zones(&asked)) {
+            (Some(zones), Some(request)) => zones.enter(u32::from(tag), &request),
+            _ => true,
+        };
+        if may_begin {
             self.begin(tag, &asked);
         }
     }
@@ -226,13 +208,12 @@ impl Queue {
             return Ok(Ruling::Serve { offset: 0, length: 0 });
         }
         let length = u64::from(asked.sectors) * KERNEL_SECTOR_BYTES;
-        match &self.zones {
-            Some(zones) if zones::is_known(asked.operation_and_flags) => {
-                let looks = [operation::READ, operation::REPORT_ZONES];
-                if self.front.facts().read_only && !looks.contains(&(asked.operation_and_flags & 0xff)) {
+        match (&self.zones, of_zones(asked)) {
+            (Some(zones), Some(request)) => {
+                if self.front.facts().read_only && !matches!(request.operation, Operation::Read | Operation::Report) {
                     return Err(DeviceError::ReadOnly);
                 }
-                self.front.with(|drive, _| zones.rule(asked, drive, self.agreed.request_bytes_max))
+                self.front.with(|drive, _| zones.rule(&request, drive))
             }
             _ => Ok(Ruling::Serve { offset: asked.sector * KERNEL_SECTOR_BYTES, length }),
         }
@@ -241,7 +222,12 @@ impl Queue {
     fn begin(&mut self, tag: u16, asked: &Descriptor) {
         match self.rule(asked) {
             Ok(Ruling::Serve { offset, length }) => self.submit(tag, asked, offset, length),
-            Ok(Ruling::Answered(bytes)) => self.end_with_bytes(tag, asked, bytes),
+            Ok(Ruling::Done) => self.end_with_bytes(tag, asked, Vec::new()),
+            Ok(Ruling::Report { first, count }) => {
+                let count = count.min((self.agreed.request_bytes_max / size_of::<KernelZone>()) as u32);
+                let bytes = self.front.with(|drive, _| report(drive, first, count));
+                self.end_with_bytes(tag, asked, bytes);
+            }
             Err(error) => self.commit(tag, -errno_of(&error)),
         }
     }
@@ -312,8 +298,11 @@ impl Queue {
     fn commit(&mut self, tag: u16, result: i32) {
         let asked = self.descriptor(tag);
         self.tell_driver(self.agreed.commit_and_fetch, tag, result);
-        let next = self.zones.as_mut().and_then(|zones| zones.leave(&asked));
-        if let Some(next) = next {
+        let next = match (&mut self.zones, of_zones(&asked)) {
+            (Some(zones), Some(request)) => zones.leave(&request),
+            _ => None,
+        };
+        if let Some(next) = next.map(|next| next as u16) {
             let asked = self.descriptor(next);
             self.begin(next, &asked);
         }
@@ -338,7 +327,7 @@ impl Queue {
     }
 
     fn watch_for_answers(&mut self) {
-        let poll = opcode::PollAdd::new(types::Fd(self.woken.as_raw_fd()), libc::POLLIN as u32).build();
+        let poll = opcode::PollAdd::new(types::Fd(self.answers.woken.as_raw_fd()), libc::POLLIN as u32).build();
         self.push(&squeue::Entry128::from(poll.user_data(WAKE)));
     }
 
@@ -353,17 +342,72 @@ impl Queue {
 
     /// Returns the pacer's answers to the driver.
     fn take_answers(&mut self) -> io::Result<()> {
-        let mut bytes = [0; 64];
-        // Draining the socket may stop at the last byte: the list of answers is read afterwards.
-        while matches!(self.woken.read(&mut bytes), Ok(read) if read == bytes.len()) {}
-        let waiting =
-            std::mem::take(&mut *self.answers.waiting.lock().map_err(|_| io::Error::other("the pacer died"))?);
-        for (number, answer) in waiting {
+        for (number, answer) in self.answers.take()? {
             let tag = self.in_flight.remove(&number).expect("each request is recorded before its answer");
             self.answer(tag, answer);
         }
         self.watch_for_answers();
         Ok(())
+    }
+}
+
+/// Returns a request as one to zones; `None` if zones do not concern it.
+fn of_zones(asked: &Descriptor) -> Option<ZoneRequest> {
+    let operation = match asked.operation_and_flags & 0xff {
+        operation::READ => Operation::Read,
+        operation::WRITE => Operation::Write,
+        operation::ZONE_APPEND => Operation::Append,
+        operation::REPORT_ZONES => Operation::Report,
+        operation::ZONE_OPEN => Operation::Open,
+        operation::ZONE_CLOSE => Operation::Close,
+        operation::ZONE_FINISH => Operation::Finish,
+        operation::ZONE_RESET => Operation::Reset,
+        operation::ZONE_RESET_ALL => Operation::ResetAll,
+        _ => return None,
+    };
+    Some(ZoneRequest { operation, sector: asked.sector, sectors: asked.sectors })
+}
+
+/// Returns a report of `count` zones from zone `first` on, in the block layer's format.
+fn report(drive: &EmulatedDrive, first: u32, count: u32) -> Vec<u8> {
+    let mut zones = Vec::with_capacity(count as usize);
+    drive.report_zones(first, count, &mut zones);
+    let scale = u64::from(drive.sector_bytes()) / KERNEL_SECTOR_BYTES;
+    let mut bytes = Vec::with_capacity(zones.len() * size_of::<KernelZone>());
+    for zone in &zones {
+        let kernel = kernel_zone(zone, scale);
+        for number in [kernel.start, kernel.length, kernel.pointer] {
+            bytes.extend_from_slice(&number.to_ne_bytes());
+        }
+        bytes.extend_from_slice(&[kernel.kind, kernel.condition, 0, 0, 0, 0, 0, 0]);
+        bytes.extend_from_slice(&kernel.capacity.to_ne_bytes());
+        bytes.extend_from_slice(&kernel.reserved_end);
+    }
+    bytes
+}
+
+/// Returns a zone in the block layer's format, whose sectors are smaller than the drive's by the factor `scale`.
+fn kernel_zone(zone: &Zone, scale: u64) -> KernelZone {
+    let (start, length) = (zone.start.0 * scale, zone.sectors.0 * scale);
+    let condition = match zone.condition {
+        Condition::Conventional => zone_condition::NO_POINTER,
+        Condition::Empty => zone_condition::EMPTY,
+        Condition::ImplicitlyOpen => zone_condition::IMPLICITLY_OPEN,
+        Condition::ExplicitlyOpen => zone_condition::EXPLICITLY_OPEN,
+        Condition::Closed => zone_condition::CLOSED,
+        Condition::Full => zone_condition::FULL,
+        Condition::ReadOnly => zone_condition::READ_ONLY,
+        Condition::Offline => zone_condition::OFFLINE,
+    };
+    let is_conventional = zone.condition == Condition::Conventional;
+    KernelZone {
+        start,
+        length,
+        pointer: if is_conventional { u64::MAX } else { start + zone.pointer.0 * scale },
+        kind: if is_conventional { zone_kind::CONVENTIONAL } else { zone_kind::SEQUENTIAL },
+        condition,
+        capacity: length,
+        ..KernelZone::default()
     }
 }
 
@@ -418,6 +462,19 @@ mod tests {
         assert_eq!(kind_of(zeroes, false), Some(IoKind::Write { fua: false }));
         assert_eq!(kind_of(zeroes | operation::NO_UNMAP, true), Some(IoKind::Write { fua: false }));
         assert_eq!(kind_of(zeroes | operation::FUA, true), Some(IoKind::Write { fua: true }));
+    }
+
+    #[test]
+    fn zones_are_reported_as_the_kernel_numbers_them() {
+        use crate::verify::small_drive;
+        let mut drive = small_drive("zoned");
+        let zone_bytes = drive.zoned_mode().expect("it has zones").zone_sectors.0 * 512;
+        drive.write(zone_bytes, &[7; 4096], false).expect("at the pointer");
+        let bytes = report(&drive, 0, 3);
+        assert_eq!(bytes.len(), 3 * 64);
+        let number = |from: usize| u64::from_ne_bytes(bytes[from..from + 8].try_into().expect("eight bytes"));
+        assert_eq!(number(64 + 16), (zone_bytes + 4096) / 512, "the write pointer, in sectors of 512 bytes");
+        assert_eq!([0, 1, 2].map(|zone| bytes[zone * 64 + 25]), [1, 2, 1], "as linux/blkzoned.h numbers them");
     }
 
     #[test]

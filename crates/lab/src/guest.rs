@@ -1,0 +1,296 @@
+//! The guest: a kernel in user mode, its arguments, its files, and the shell scripts that prepare it.
+//!
+//! The guest sees the files of the host, and changes none: the process may write only in the folder of the run, by rules
+//! of Landlock, and the guest's changes stay in memory. It has no network. All that differs from run to run is fixed:
+//! arguments, environment, layout of addresses, time of day, and, from the seed, random numbers.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use landlock::{
+    ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus,
+};
+
+use crate::LabError;
+use crate::kernel::Kernel;
+use crate::world::mark;
+
+/// Names of files in the folder of a run.
+pub(crate) const CALENDAR: &str = "calendar";
+pub(crate) const CONSOLE: &str = "console.txt";
+pub(crate) const OUTPUT: &str = "output.txt";
+pub(crate) const ERRORS: &str = "errors.txt";
+/// Folder of the scripts, as the host names it, and as the guest does after its preparation.
+const SCRIPTS: &str = "scripts";
+const SCRIPTS_IN_GUEST: &str = "/run/lab";
+
+/// A file system that the guest makes and mounts on each drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileSystem {
+    /// ext4.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// Btrfs.
+    Btrfs,
+    /// F2FS.
+    F2fs,
+    /// NILFS2.
+    Nilfs2,
+}
+
+impl FileSystem {
+    /// All file systems, by the names of the command line.
+    pub const ALL: [(&'static str, FileSystem); 5] = [
+        ("ext4", FileSystem::Ext4),
+        ("xfs", FileSystem::Xfs),
+        ("btrfs", FileSystem::Btrfs),
+        ("f2fs", FileSystem::F2fs),
+        ("nilfs2", FileSystem::Nilfs2),
+    ];
+
+    /// Returns the name, as `mount -t` has it.
+    pub fn name(self) -> &'static str {
+        FileSystem::ALL.iter().find(|(_, each)| *each == self).expect("all are listed").0
+    }
+
+    /// Returns the command that makes the file system, with its options.
+    pub fn maker(self) -> &'static [&'static str] {
+        match self {
+            FileSystem::Ext4 => &["mkfs.ext4", "-q", "-F"],
+            FileSystem::Xfs => &["mkfs.xfs", "-q", "-f"],
+            FileSystem::Btrfs => &["mkfs.btrfs", "-q", "-f"],
+            FileSystem::F2fs => &["mkfs.f2fs", "-q", "-f"],
+            FileSystem::Nilfs2 => &["mkfs.nilfs2", "-q", "-f"],
+        }
+    }
+
+    /// Returns the Debian package that has the command.
+    pub fn package(self) -> &'static str {
+        match self {
+            FileSystem::Ext4 => "e2fsprogs",
+            FileSystem::Xfs => "xfsprogs",
+            FileSystem::Btrfs => "btrfs-progs",
+            FileSystem::F2fs => "f2fs-tools",
+            FileSystem::Nilfs2 => "nilfs-tools",
+        }
+    }
+}
+
+/// The work of a guest.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The command and its arguments.
+    pub command: Vec<OsString>,
+    /// File system that is mounted from each drive at `/mnt/vda`, `/mnt/vdb` and so on.
+    pub file_system: Option<FileSystem>,
+    /// Whether the file systems are made first; otherwise the drives have them.
+    pub makes_file_systems: bool,
+    /// Folder in which the command begins.
+    pub folder: PathBuf,
+    /// Seed of the guest's random numbers.
+    pub seed: u64,
+    /// Memory of the guest in bytes.
+    pub memory_bytes: u64,
+}
+
+/// Returns the name of drive number `index` in the guest: `vda`, `vdb` and so on.
+pub fn drive_name(index: usize) -> String {
+    format!("vd{}", char::from(b'a' + index as u8))
+}
+
+/// Writes the scripts of the guest into the folder of the run.
+pub(crate) fn write_scripts(run: &Path, task: &Task, drives: usize) -> io::Result<()> {
+    let scripts = run.join(SCRIPTS);
+    std::fs::create_dir(&scripts)?;
+    std::fs::write(scripts.join("first"), FIRST)?;
+    std::fs::write(scripts.join("second"), second(task, drives))?;
+    let mut command = OsString::from("exec");
+    for word in &task.command {
+        command.push(" ");
+        command.push(quoted(word));
+    }
+    let mut bytes = command.as_bytes().to_vec();
+    bytes.push(b'\n');
+    std::fs::write(scripts.join("command"), bytes)
+}
+
+/// The first program of the guest: makes a root whose changes stay in memory, and goes on there.
+const FIRST: &str = r#"export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TZ=UTC
+set -e
+mount -t tmpfs -o size=75% none /tmp
+mkdir /tmp/upper /tmp/work /tmp/root
+mount -t overlay -o lowerdir=/,upperdir=/tmp/upper,workdir=/tmp/work none /tmp/root
+cd /tmp/root
+mount -t proc none proc
+mount -t sysfs none sys
+mount -t devtmpfs none dev
+mkdir -p dev/shm dev/pts
+mount -t tmpfs none dev/shm
+mount -t tmpfs none run
+mkdir run/lab
+mount --bind /mnt run/lab
+exec chroot . /bin/sh /run/lab/second
+"#;
+
+/// Returns the second script: file systems, the command, its status.
+fn second(task: &Task, drives: usize) -> String {
+    let marked = |mark: u64, status: &str| {
+        // Sleeping brings the clock of the drives up to date.
+        format!("sleep 0.00001; echo $(({mark} + {status})) > /sys/kernel/um-ext-time/bc-message\n")
+    };
+    let mut script = String::from("exec < /dev/null\n");
+    script += &format!("fail() {{ {}sleep 1000; }}\n", marked(mark::FAILED, "$1"));
+    let names: Vec<String> = (0..drives).map(drive_name).collect();
+    if let Some(file_system) = task.file_system {
+        for name in &names {
+            script += &format!("mkdir -p /mnt/{name}\n");
+            if task.makes_file_systems {
+                script += &format!("{} /dev/{name} || fail $?\n", file_system.maker().join(" "));
+            }
+            script += &format!("mount -t {} /dev/{name} /mnt/{name} || fail $?\n", file_system.name());
+        }
+    }
+    script += &format!("cd {} || fail $?\n", quoted(task.folder.as_os_str()).to_string_lossy());
+    script += "stty -F /dev/ttyS0 raw && stty -F /dev/ttyS1 raw || fail $?\n";
+    script += &marked(mark::BEGIN, "0");
+    script += &format!("/bin/sh {SCRIPTS_IN_GUEST}/command > /dev/ttyS0 2> /dev/ttyS1\nstatus=$?\n");
+    script += &marked(mark::COMMAND_END, "status");
+    script += "cd /\n";
+    if task.file_system.is_some() {
+        for name in &names {
+            script += &format!("umount /mnt/{name}\n");
+        }
+    }
+    script += "sync\n";
+    script + &marked(mark::END, "0") + "sleep 1000\n"
+}
+
+/// Returns a word of a shell.
+fn quoted(word: &OsStr) -> OsString {
+    let mut bytes = vec![b'\''];
+    for &byte in word.as_bytes() {
+        match byte {
+            b'\'' => bytes.extend_from_slice(b"'\\''"),
+            _ => bytes.push(byte),
+        }
+    }
+    bytes.push(b'\'');
+    OsStr::from_bytes(&bytes).into()
+}
+
+/// Starts the kernel in the folder of the run, in a process group of its own.
+///
+/// # Errors
+///
+/// The kernel cannot be started, or this machine has no Landlock.
+pub(crate) fn start(run: &Path, kernel: &Kernel, task: &Task, drives: usize) -> Result<Child, LabError> {
+    let failed = |what: &str| {
+        let what = what.to_string();
+        move |cause: io::Error| LabError::System { what, cause }
+    };
+    // Names that are equal in each run: they are in the memory of the kernel.
+    let link =
+        |to: &Path, name: &str| std::os::unix::fs::symlink(to, run.join(name)).map_err(failed("linking the kernel"));
+    link(kernel.program(), "linux")?;
+    link(kernel.preload(), "preload.so")?;
+    let file = |name: &str| File::create(run.join(name)).map_err(failed("making the files of the console"));
+    let (console, output, errors) = (file(CONSOLE)?, file(OUTPUT)?, file(ERRORS)?);
+    let mut command = Command::new("./linux");
+    command.current_dir(run).env_clear().process_group(0);
+    command.env("LD_PRELOAD", "./preload.so").env("IMBREX_LAB_SEED", task.seed.to_string()).env("TMPDIR", "/dev/shm");
+    command.arg(format!("mem={}M", task.memory_bytes >> 20));
+    command.arg(format!("time-travel=ext:{CALENDAR}"));
+    for index in 0..drives {
+        const BLOCK_DEVICE: u32 = 2;
+        command.arg(format!("virtio_uml.device={}:{BLOCK_DEVICE}", drive_name(index)));
+    }
+    // The descriptors 0, 1 and 2 of the kernel: nothing, the console and the command's output, the command's errors.
+    command.args(["con0=null,fd:1", "con=null", "ssl0=null,fd:3", "ssl1=null,fd:4", "ssl=null"]);
+    command.args(["uml_dir=uml", "umid=lab", "root=none", "rootflags=/", "rootfstype=hostfs", "ro"]);
+    command.args(["random.trust_cpu=off", "quiet", "panic=-1"]);
+    // The guest names the folder as the kernel's process does.
+    let mount = format!("mount -t hostfs -o /proc/self/cwd/{SCRIPTS} none /mnt && exec /bin/sh /mnt/first");
+    command.args(["init=/bin/sh", "--", "-c"]).arg(format!("\"{mount}\""));
+    command.stdin(Stdio::null()).stdout(console.try_clone().map_err(failed("the console"))?).stderr(console);
+    with_descriptors(&mut command, [&output, &errors]);
+    let run = run.to_path_buf();
+    // Landlock and the layout of addresses are properties of a thread, which the processes that it starts inherit.
+    let started = std::thread::spawn(move || {
+        confine(&run)?;
+        fix_addresses().map_err(failed("fixing the layout of addresses"))?;
+        command.spawn().map_err(failed("starting the kernel"))
+    });
+    let child = started.join().expect("the thread does not panic");
+    drop((output, errors));
+    child
+}
+
+/// Gives the started process these files as the descriptors 3 and 4.
+fn with_descriptors(command: &mut Command, files: [&File; 2]) {
+    use std::os::fd::AsRawFd;
+    let numbers = files.map(AsRawFd::as_raw_fd);
+    #[expect(unsafe_code, reason = "descriptors of a child are set between fork and exec")]
+    // SAFETY: the closure calls only fcntl and dup2, which may be called between fork and exec. The files are open until
+    // the child has started.
+    unsafe {
+        command.pre_exec(move || {
+            // First out of the way of the numbers 3 and 4.
+            let mut moved = [0; 2];
+            for (index, number) in numbers.iter().enumerate() {
+                moved[index] = libc::fcntl(*number, libc::F_DUPFD_CLOEXEC, 10);
+            }
+            for (index, number) in moved.iter().enumerate() {
+                if *number < 0 || libc::dup2(*number, 3 + index as i32) < 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Lets this thread, and the processes that it starts, write only in the folder of the run and to memory.
+fn confine(run: &Path) -> Result<(), LabError> {
+    let abi = ABI::V5;
+    let rules = || {
+        Ruleset::default()
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(AccessFs::from_all(abi))?
+            .create()?
+            .add_rules(landlock::path_beneath_rules(["/"], AccessFs::from_read(abi)))?
+            .add_rules(landlock::path_beneath_rules([run, Path::new("/dev/shm")], AccessFs::from_all(abi)))?
+            .add_rules(landlock::path_beneath_rules(["/dev/null"], AccessFs::from_file(abi)))?
+            .restrict_self()
+    };
+    let status = rules().map_err(|error| LabError::Confinement(error.to_string()))?;
+    match status.ruleset {
+        RulesetStatus::NotEnforced => Err(LabError::Confinement("this kernel has none (Linux 5.13, enabled)".into())),
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+    }
+}
+
+/// Lets the processes that this thread starts have the same addresses in each run.
+fn fix_addresses() -> io::Result<()> {
+    #[expect(unsafe_code, reason = "a call of the C library")]
+    // SAFETY: the call has no pointers.
+    let before = unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
+    if before < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A started kernel. Dropping this value ends it, with all processes that it started.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let group = rustix::process::Pid::from_child(&self.0);
+        // The process may have ended already.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
