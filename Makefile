@@ -4,7 +4,7 @@ CARGO ?= cargo
 OUT   ?= out
 PREFIX ?= /usr/local
 
-.PHONY: help build install uninstall wheel static deb image packages test-packages demo check test check-other-systems semver hooks test-guest test-long judge-fs mutants probe-nightly bench bench-fuse reproduce site clean
+.PHONY: help build install uninstall wheel static deb image packages test-packages demo check test check-other-systems semver hooks test-guest test-lab test-long judge-fs mutants probe-nightly bench bench-fuse reproduce site clean
 
 help:            ## Say what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -61,6 +61,10 @@ hooks:           ## Install the check of commit subjects into this clone
 
 test-guest:      ## The tests that boot a kernel in QEMU: ublk and its file systems
 	scripts/guest/test.sh
+
+test-lab:        ## Build the kernel of the lab (some ten minutes, once), and run the tests that need it
+	@scripts/install.sh lab
+	scripts/lab.sh
 
 test-long:       ## The tests that take minutes or hours: every stand-in at full length, kills, 100 GiB of every drive, an hour of power cuts a carrier
 	@scripts/install.sh test

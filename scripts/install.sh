@@ -47,6 +47,18 @@ if [ "${1:-build}" = test ]; then
     fi
 fi
 
+# The kernel of the lab.
+if [ "${1:-build}" = lab ]; then
+    need gcc gcc
+    need ld binutils
+    need flex flex
+    need bison bison
+    need bc bc
+    need xz xz-utils
+    need python3 python3
+    need mkfs.ext4 e2fsprogs
+fi
+
 if [ "${1:-build}" = packages ]; then
     need python3 python3
     python3 -c 'import venv, ensurepip' 2>/dev/null || want+=(python3-venv)

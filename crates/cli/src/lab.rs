@@ -90,6 +90,7 @@ fn run_task(args: &LabRunArgs, quiet: bool) -> Result<ExitCode, Failure> {
         folder: std::env::current_dir().map_err(|error| Failure::failed(format!("the current folder: {error}")))?,
         seed: args.seed,
         memory_bytes: args.memory,
+        disturbance: None,
     };
     let limits = Limits { cut: args.cut.map(ns), time: ns(args.limit), busy: ns(args.busy_limit) };
     interrupt::answer_with("ending the guest");
@@ -140,6 +141,27 @@ impl Folder {
     }
 }
 
+impl Folder {
+    fn write(&self, name: &str, document: &Value) -> Result<(), Failure> {
+        let path = self.path.join(name);
+        let text = json::text(document).map_err(Failure::failed)?;
+        std::fs::write(&path, text + "\n").map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+    }
+}
+
+/// Returns the causes of the longest latencies, if the user asked for them.
+fn explained(
+    args: &LabRunArgs,
+    labels: &[String],
+    drives: &mut [(EmulatedDrive, Counts)],
+) -> Option<imbrex::explain::ExplainDocument> {
+    let found: Vec<_> = drives.iter_mut().filter_map(|(drive, _)| drive.take_explanation()).collect();
+    let name = args.command.first()?.to_string_lossy().into_owned();
+    let each = labels.iter().zip(drives.iter()).zip(&found);
+    let each = each.map(|((label, (drive, _)), explanation)| (label.as_str(), drive.drive(), explanation));
+    (!found.is_empty()).then(|| imbrex::explain::of_emulated(output::command_line(), &name, each))
+}
+
 /// Returns the drives of the run, new ones first.
 fn attach(args: &LabRunArgs, folder: &Folder) -> Result<Vec<LabDrive>, Failure> {
     let count = args.drives.len() + args.images.len();
@@ -180,6 +202,9 @@ fn attach(args: &LabRunArgs, folder: &Folder) -> Result<Vec<LabDrive>, Failure> 
         };
         Ok(LabDrive { drive, log })
     };
+    for drive in attached.iter_mut().filter(|_| args.explain > 0) {
+        drive.explain(args.explain as usize);
+    }
     attached.into_iter().enumerate().map(with_log).collect()
 }
 
@@ -267,6 +292,8 @@ fn finish(
     let Outcome { ended, begun, command, total, wall, drives, console } = outcome;
     let ns = |span: Option<Duration>| span.map(|span| span.as_nanos() as u64);
     let mut rows = Vec::with_capacity(drives.len());
+    let mut drives = drives;
+    let explained = explained(args, &labels, &mut drives);
     for (index, (mut drive, counts)) in drives.into_iter().enumerate() {
         let lost_bytes: u64 = drive.dirty_ranges().iter().map(|(_, length)| length).sum();
         let is_cut = ended == Ended::Cut;
@@ -286,7 +313,7 @@ fn finish(
         Ended::Command(status) | Ended::Preparation(status) => Some(status),
         _ => None,
     };
-    let document = json!({
+    let mut document = json!({
         "schema": "imbrex.lab-run/1",
         "command": args.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>(),
         "seed": args.seed,
@@ -299,9 +326,14 @@ fn finish(
         "drives": rows.iter().map(Row::document).collect::<Vec<_>>(),
     });
     if folder.is_kept {
-        let path = folder.path.join("summary.json");
-        let text = json::text(&document).map_err(Failure::failed)?;
-        std::fs::write(&path, text + "\n").map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+        folder.write("summary.json", &document)?;
+    }
+    if let Some(explained) = &explained {
+        let explained = serde_json::to_value(explained).map_err(Failure::failed)?;
+        if folder.is_kept {
+            folder.write("explain.json", &explained)?;
+        }
+        document["explain"] = explained;
     }
     if args.json {
         output::json(&document)?;
@@ -310,6 +342,9 @@ fn finish(
     } else if !quiet {
         message!("{}", sentence(&ended, command, wall));
         message!("{}", cells(&rows).within(output::terminal_columns()).trim_end());
+    }
+    if let (Some(explained), false) = (&explained, args.json || args.table.table.is_some()) {
+        output::part(&format!("\n{}", imbrex::explain::text(explained)));
     }
     if folder.is_kept && !quiet {
         message!("the files of the run are in {}", folder.path.display());

@@ -16,6 +16,8 @@ use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus,
 };
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
 use crate::LabError;
 use crate::kernel::Kernel;
 use crate::world::mark;
@@ -82,6 +84,17 @@ impl FileSystem {
     }
 }
 
+/// A source of differences between runs that the lab otherwise fixes. Tests show with it that a difference is noticed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Disturbance {
+    /// The layout of the kernel's addresses is random.
+    Addresses,
+    /// The command line of the kernel has the path of the run's folder.
+    Paths,
+    /// The time of day at the start is that of the machine.
+    TimeOfDay,
+}
+
 /// The work of a guest.
 #[derive(Clone, Debug)]
 pub struct Task {
@@ -97,6 +110,8 @@ pub struct Task {
     pub seed: u64,
     /// Memory of the guest in bytes.
     pub memory_bytes: u64,
+    /// A source of differences that is not fixed; `None` except in tests.
+    pub disturbance: Option<Disturbance>,
 }
 
 /// Returns the name of drive number `index` in the guest: `vda`, `vdb` and so on.
@@ -215,15 +230,20 @@ pub(crate) fn start(run: &Path, kernel: &Kernel, task: &Task, drives: usize) -> 
     command.args(["uml_dir=uml", "umid=lab", "root=none", "rootflags=/", "rootfstype=hostfs", "ro"]);
     command.args(["random.trust_cpu=off", "quiet", "panic=-1"]);
     // The guest names the folder as the kernel's process does.
+    if task.disturbance == Some(Disturbance::Paths) {
+        command.arg(format!("lab.folder={}", run.display()));
+    }
     let mount = format!("mount -t hostfs -o /proc/self/cwd/{SCRIPTS} none /mnt && exec /bin/sh /mnt/first");
     command.args(["init=/bin/sh", "--", "-c"]).arg(format!("\"{mount}\""));
     command.stdin(Stdio::null()).stdout(console.try_clone().map_err(failed("the console"))?).stderr(console);
     with_descriptors(&mut command, [&output, &errors]);
-    let run = run.to_path_buf();
+    let (run, has_fixed_addresses) = (run.to_path_buf(), task.disturbance != Some(Disturbance::Addresses));
     // Landlock and the layout of addresses are properties of a thread, which the processes that it starts inherit.
     let started = std::thread::spawn(move || {
         confine(&run)?;
-        fix_addresses().map_err(failed("fixing the layout of addresses"))?;
+        if has_fixed_addresses {
+            fix_addresses().map_err(failed("fixing the layout of addresses"))?;
+        }
         command.spawn().map_err(failed("starting the kernel"))
     });
     let child = started.join().expect("the thread does not panic");
@@ -281,6 +301,31 @@ fn fix_addresses() -> io::Result<()> {
     // SAFETY: the call has no pointers.
     let before = unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
     if before < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Keeps this thread on the processor on which it runs, until this value is dropped, with the processes that it starts
+/// meanwhile. The guest and its drives take turns: on two processors each turn would wait until a processor wakes.
+pub(crate) struct OneProcessor {
+    before: Option<CpuSet>,
+}
+
+impl OneProcessor {
+    pub(crate) fn new() -> OneProcessor {
+        let before = sched_getaffinity(None).ok();
+        let mut here = CpuSet::new();
+        here.set(sched_getcpu());
+        // Where it is not permitted, a run takes longer.
+        let _ = sched_setaffinity(None, &here);
+        OneProcessor { before }
+    }
+}
+
+impl Drop for OneProcessor {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = sched_setaffinity(None, before);
+        }
+    }
 }
 
 /// A started kernel. Dropping this value ends it, with all processes that it started.

@@ -18,6 +18,8 @@ const PRELOAD: &str = include_str!("preload.c");
 /// Names of files in the folder of a built kernel.
 const PROGRAM_FILE: &str = "linux";
 const PRELOAD_FILE: &str = "preload.so";
+/// Options and library that were asked for when the kernel was built.
+const ASKED_FILE: &str = "asked";
 /// Programs that a build needs, with their Debian packages.
 const TOOLS: [(&str, &str); 8] = [
     ("make", "make"),
@@ -64,11 +66,18 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`LabError::NoKernel`] if none has been built.
+    /// [`LabError::NoKernel`] if none has been built, [`LabError::OldKernel`] if another version of this crate built it with
+    /// other options.
     pub fn cached() -> Result<Kernel, LabError> {
         let folder = cache()?;
         let kernel = Kernel::in_folder(&folder);
-        if kernel.program.is_file() && kernel.preload.is_file() { Ok(kernel) } else { Err(LabError::NoKernel(folder)) }
+        if !kernel.program.is_file() || !kernel.preload.is_file() {
+            return Err(LabError::NoKernel(folder));
+        }
+        match std::fs::read_to_string(folder.join(ASKED_FILE)) {
+            Ok(asked) if asked == asked_for() => Ok(kernel),
+            _ => Err(LabError::OldKernel(folder)),
+        }
     }
 
     /// Returns the kernel in the file `program`, which the caller has built with the options of
@@ -134,15 +143,23 @@ impl Kernel {
         configure(&work)?;
         compile(&work, jobs, report)?;
         build_preload(&folder)?;
-        // The program comes last: only a folder with all files has a kernel.
         for (from, to) in [("COPYING", "COPYING"), (".config", "config"), (PROGRAM_FILE, PROGRAM_FILE)] {
             let failed = |cause| LabError::System { what: format!("storing {to} in {}", folder.display()), cause };
             std::fs::copy(work.join(from), folder.join(format!("{to}.new"))).map_err(failed)?;
             std::fs::rename(folder.join(format!("{to}.new")), folder.join(to)).map_err(failed)?;
         }
+        // It comes last: only with it, the folder has a kernel of these options.
+        let asked = folder.join(ASKED_FILE);
+        let failed = |cause| LabError::System { what: format!("writing {}", asked.display()), cause };
+        std::fs::write(&asked, asked_for()).map_err(failed)?;
         remove_folder(&work)?;
         Ok(Kernel::in_folder(&folder))
     }
+}
+
+/// Returns the options and the source of the library that this version asks for.
+fn asked_for() -> String {
+    format!("{CONFIGURATION}{PRELOAD}")
 }
 
 /// Returns the folder of the built kernel: the folder of the lab in the user's cache folder.

@@ -20,14 +20,14 @@ mod world;
 use std::io::{self, Write};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use imbrex_device::EmulatedDrive;
 use imbrex_disk::SimTime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 
-pub use crate::guest::{FileSystem, Task, drive_name};
+pub use crate::guest::{Disturbance, FileSystem, Task, drive_name};
 pub use crate::kernel::{Kernel, Source, Step, cache, is_installed};
 pub use crate::world::{Counts, Ended};
 
@@ -48,6 +48,9 @@ pub enum LabError {
     /// No kernel has been built.
     #[error("no kernel is in {0}: `imbrex lab build` builds it, `--kernel FILE` names another")]
     NoKernel(PathBuf),
+    /// The kernel was built with other options.
+    #[error("the kernel in {0} was built by another version of imbrex: `imbrex lab build` builds it anew")]
+    OldKernel(PathBuf),
     /// The environment names no folder for the kernel.
     #[error("neither XDG_CACHE_HOME nor HOME is set: the kernel needs a folder")]
     NoHome,
@@ -190,13 +193,20 @@ pub fn run(
     for (index, LabDrive { drive, log }) in drives.into_iter().enumerate() {
         attached.push((bind(&drive_name(index))?, VirtualDrive::new(drive, log)));
     }
+    let _one = guest::OneProcessor::new();
     let mut running = Running(guest::start(folder, kernel, task, attached.len())?);
     let console = |what: String| {
         let text = std::fs::read(folder.join(guest::CONSOLE)).unwrap_or_default();
         LabError::Guest { what, console: last_lines(&String::from_utf8_lossy(&text), CONSOLE_LINES) }
     };
     let socket = accept(&clock, &mut running).map_err(|error| console(format!("the kernel did not start: {error}")))?;
-    let calendar = Calendar::begin(socket, TIME_OF_DAY_NS).map_err(|error| console(error.to_string()))?;
+    let time_of_day_ns = match task.disturbance {
+        Some(Disturbance::TimeOfDay) => {
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64)
+        }
+        _ => TIME_OF_DAY_NS,
+    };
+    let calendar = Calendar::begin(socket, time_of_day_ns).map_err(|error| console(error.to_string()))?;
     let bounds = Bounds { cut: limits.cut, limit: limits.time, busy: limits.busy };
     let mut world = World::new(calendar, attached, bounds);
     let since = |later: SimTime, earlier: SimTime| Duration::from_nanos(later.0 - earlier.0);

@@ -78,7 +78,7 @@ pub(crate) struct LabRunArgs {
     pub busy_limit: SimDuration,
 
     /// Memory of the guest.
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = memory)]
     pub memory: u64,
 
     /// Another kernel, built for user mode with the options of `imbrex lab build --print-config`.
@@ -89,6 +89,10 @@ pub(crate) struct LabRunArgs {
     /// errors.txt), the kernel's console (console.txt), and summary.json.
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
+
+    /// State the causes of this many requests with the longest latencies, for each drive. With --out also in explain.json.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub explain: u32,
 
     /// Print summary.json instead of the command's output and the table.
     #[arg(long)]
@@ -101,6 +105,13 @@ pub(crate) struct LabRunArgs {
     /// The command, and its arguments, after `--`.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// Returns the memory of a guest in bytes.
+fn memory(text: &str) -> Result<u64, String> {
+    const LEAST: u64 = 128 << 20;
+    let bytes = size(text)?;
+    if bytes < LEAST { Err(format!("the guest needs at least 128MiB, not {text}")) } else { Ok(bytes) }
 }
 
 fn file_systems() -> impl clap::builder::TypedValueParser<Value = FileSystem> {

@@ -18,6 +18,7 @@ mod fs;
 #[cfg(unix)]
 mod install;
 mod interlaced;
+mod lab;
 #[cfg(target_os = "linux")]
 mod names;
 mod nbd;

@@ -57,6 +57,7 @@ const OF_FILE_SYSTEMS: &[&str] = &[
     "imbrex.fs-stat/1",
     "imbrex.fs-upgrade/1",
 ];
+const OF_THE_LAB: &[&str] = &["imbrex.lab-run/1"];
 const OF_ARRAYS: &[&str] = &["imbrex.fs-add/1", "imbrex.fs-replace/1", "imbrex.fs-salvage/1", "imbrex.fs-scrub/1"];
 
 /// A shingled drive whose cache of 16 MiB is full after a few hundred writes.
@@ -241,7 +242,7 @@ fn every_document_in_the_sources_has_a_schema_and_the_reverse() {
     }
     let in_docs: BTreeSet<String> = schemas().into_keys().collect();
     assert_eq!(in_sources, in_docs, "documents of the sources, and files of docs/schemas");
-    let groups = [OF_SIMULATIONS, OF_REAL_DRIVES, OF_IMAGES, OF_SERVERS, OF_FILE_SYSTEMS, OF_ARRAYS];
+    let groups = [OF_SIMULATIONS, OF_REAL_DRIVES, OF_IMAGES, OF_SERVERS, OF_FILE_SYSTEMS, OF_THE_LAB, OF_ARRAYS];
     let printed: BTreeSet<String> = groups.concat().into_iter().map(String::from).collect();
     assert_eq!(in_docs, printed, "files of docs/schemas, and documents that a test prints");
     let page = fs::read_to_string(root().join("docs/schemas/README.md")).expect("the page is there");
@@ -505,6 +506,18 @@ fn documents_of_file_systems_match_their_schemas() {
     assert!(adopted.status.success(), "{}", String::from_utf8_lossy(&adopted.stderr));
     printer.print("fs upgrade old.img");
     printer.end(OF_FILE_SYSTEMS);
+}
+
+#[test]
+fn documents_of_the_lab_match_their_schemas() {
+    if !crate::lab::has_kernel("the document of the lab") {
+        return;
+    }
+    let mut printer = Printer::new();
+    let output = printer.run("lab run --drive cmr-7200 --explain 2 --out run -- true");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    printer.accept_file("run/summary.json");
+    printer.end(OF_THE_LAB);
 }
 
 #[test]

@@ -41,6 +41,7 @@ use std::sync::Arc;
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime};
 use imbrex_layer::{Plan, Zones};
 use imbrex_sim::events::{EventOptions, EventRecorder};
+use imbrex_sim::explain::{Chosen, ExplainOptions, Explainer, Explanation};
 use imbrex_sim::queue::Ordered;
 use imbrex_sim::{Drive, Engine, Inbox, IoRecord, Observer, Options, StepError, Stepped};
 use imbrex_trace::{Request, When};
@@ -70,33 +71,46 @@ const NEVER_NS: u64 = 1 << 62;
 /// of 32 MiB, half for the cleaning that these requests cause.
 const BEGUN_BYTES: u64 = 64 << 20;
 
-/// The engine's observer: records the activity and the band states to be drawn, once [`EmulatedDrive::watch`] is
-/// called.
+/// The engine's observer: records the activity and the band states to be drawn, events, and the causes of latencies, each
+/// once the caller has asked for it.
 #[derive(Default)]
 struct Watch {
     activity: Option<Activity>,
     bands: Option<Bands>,
     events: Option<EventRecorder<Box<dyn Write + Send>>>,
+    explainer: Option<Box<Explainer>>,
 }
 
 impl Observer for Watch {
     fn wants_ios(&self) -> bool {
-        self.events.is_some()
+        self.wants_operations()
     }
 
     fn io(&mut self, record: &IoRecord) {
         if let Some(events) = &mut self.events {
             events.completed(record);
         }
+        if let Some(explainer) = &mut self.explainer {
+            explainer.io(record);
+        }
     }
 
     fn wants_operations(&self) -> bool {
-        self.events.is_some()
+        self.events.is_some() || self.explainer.is_some()
+    }
+
+    fn entered(&mut self, sequence: u64, device: u32, command: &Command) {
+        if let Some(explainer) = &mut self.explainer {
+            explainer.entered(sequence, device, command);
+        }
     }
 
     fn operation(&mut self, operation: &imbrex_sim::operation::Operation<'_>) {
         if let Some(events) = &mut self.events {
             events.operation(operation);
+        }
+        if let Some(explainer) = &mut self.explainer {
+            explainer.operation(operation);
         }
     }
 
@@ -314,6 +328,25 @@ impl EmulatedDrive {
         let events = EventRecorder::new(self.engine.drive().layer.as_ref(), options, writer);
         self.engine.timing_mut().keep_segments();
         self.engine.observer_mut().events = Some(events);
+    }
+
+    /// Finds the causes of the latencies of `worst` requests, and of all requests together, from now on.
+    ///
+    /// # Panics
+    ///
+    /// If a request was submitted before.
+    pub fn explain(&mut self, worst: usize) {
+        assert_eq!(self.requests_and_arrival().0, 0, "causes are found from the first request on");
+        let chosen = Chosen::Worst(worst);
+        let options = ExplainOptions { chosen, addressed: None, check: false, warmup_requests: 0 };
+        let explainer = Explainer::new(self.engine.drive().layer.as_ref(), options);
+        self.engine.timing_mut().keep_segments();
+        self.engine.observer_mut().explainer = Some(Box::new(explainer));
+    }
+
+    /// Ends the search for causes, and returns the causes found; `None` without a call of [`EmulatedDrive::explain`].
+    pub fn take_explanation(&mut self) -> Option<Explanation> {
+        self.engine.observer_mut().explainer.take().map(|explainer| explainer.finish())
     }
 
     /// Starts recording, for display, the latest activity in each part of the platters, and the states of bands. A

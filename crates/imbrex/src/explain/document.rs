@@ -39,8 +39,17 @@ impl ExplainDocument {
         drives: Vec<ExplainedDrive>,
         warnings: Vec<String>,
     ) -> ExplainDocument {
+        ExplainDocument::of(command, &workload.name, drives, warnings)
+    }
+
+    pub(super) fn of(
+        command: Vec<String>,
+        workload: &str,
+        drives: Vec<ExplainedDrive>,
+        warnings: Vec<String>,
+    ) -> ExplainDocument {
         let version = env!("CARGO_PKG_VERSION").to_string();
-        let (schema, workload) = (EXPLAIN_SCHEMA.to_string(), workload.name.clone());
+        let (schema, workload) = (EXPLAIN_SCHEMA.to_string(), workload.to_string());
         ExplainDocument { schema, version, command, workload, drives, warnings }
     }
 }

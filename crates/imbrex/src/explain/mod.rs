@@ -31,7 +31,8 @@ use imbrex_sim::timing::PlanPart;
 use imbrex_sim::{Arrival, Drive, IoRecord, Observer, Options};
 use imbrex_trace::Source;
 
-use self::document::{ExplainDocument, ExplainedDrive, ExplainedRequest, Replay};
+pub use self::document::ExplainDocument;
+use self::document::{ExplainedDrive, ExplainedRequest, Replay};
 use self::without::Without;
 use crate::drives::DrivePlan;
 use crate::error::Failure;
@@ -284,13 +285,31 @@ fn explain_drive(
     Ok(ExplainedDrive { baseline, requests, ..explained_of(plan.label(), &drive, &options, &explanation) })
 }
 
+/// Returns the explanations of emulated drives that were used by other than a workload, such as a guest. Each is the text of
+/// a drive, the drive, and its explanation. `command` is the command line, and `name` names the user of the drives.
+pub fn of_emulated<'a>(
+    command: Vec<String>,
+    name: &str,
+    drives: impl IntoIterator<Item = (&'a str, &'a Drive, &'a Explanation)>,
+) -> ExplainDocument {
+    let of_drive = |(label, drive, explanation): (&str, &Drive, &Explanation)| {
+        explained_from(label, drive, "arrival", explanation)
+    };
+    ExplainDocument::of(command, name, drives.into_iter().map(of_drive).collect(), Vec::new())
+}
+
 /// Returns the explanation of one run, without a baseline and replays.
 fn explained_of(label: &str, drive: &Drive, options: &Options, explanation: &Explanation) -> ExplainedDrive {
+    let latency_from = if counts_from_arrival(options) { "arrival" } else { "entry" };
+    explained_from(label, drive, latency_from, explanation)
+}
+
+fn explained_from(label: &str, drive: &Drive, latency_from: &str, explanation: &Explanation) -> ExplainedDrive {
     ExplainedDrive {
         drive: label.to_string(),
         baseline: None,
         sector_bytes: drive.disk.sector_bytes,
-        latency_from: if counts_from_arrival(options) { "arrival" } else { "entry" }.to_string(),
+        latency_from: latency_from.to_string(),
         requests: explanation.requests.iter().map(|request| ExplainedRequest::new(request, None, None)).collect(),
         summary: document::ExplainSummary::new(&explanation.summary),
     }

@@ -1,0 +1,148 @@
+//! Goal: `imbrex lab` works as a user types it, refuses wrong words, and its log is a trace that a simulation answers at the
+//! same times. Method: the built program; the tests that need a kernel skip themselves aloud where none was built.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn imbrex(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_imbrex"));
+    command.args(words).stdin(Stdio::null()).output().expect("the program starts")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Returns whether a kernel was built, or prints what the test skips.
+pub(crate) fn has_kernel(what: &str) -> bool {
+    let is_built = imbrex_lab::Kernel::cached().is_ok();
+    if !is_built {
+        eprintln!("skipped: {what} (no kernel of the lab: imbrex lab build)");
+    }
+    is_built
+}
+
+#[test]
+fn wrong_words_are_refused_and_nothing_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("UTF-8");
+    let run: &[&str] = &["lab", "run", "--drive", "cmr-7200"];
+    for (words, expected) in [
+        (vec!["lab", "run", "--", "true"], "--drive"),
+        (run.to_vec(), "COMMAND"),
+        ([run, &["--keep-fs", "--", "true"]].concat(), "--fs"),
+        ([run, &["--fs", "ntfs", "--", "true"]].concat(), "ext4"),
+        ([run, &["--memory", "1MiB", "--", "true"]].concat(), "--memory"),
+        ([run, &["--cut", "soon", "--", "true"]].concat(), "--cut"),
+    ] {
+        let output = imbrex(&words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", said(&output));
+        assert!(said(&output).contains(expected), "{words:?}: {}", said(&output));
+    }
+    let mut without = Command::new(env!("CARGO_BIN_EXE_imbrex"));
+    without.args([run, &["--", "true"]].concat()).env("XDG_CACHE_HOME", path);
+    let output = without.output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("imbrex lab build"), "{}", said(&output));
+    assert_eq!(fs::read_dir(path).expect("it is there").count(), 0);
+}
+
+#[test]
+fn the_options_of_the_kernel_are_printed() {
+    let output = imbrex(&["lab", "build", "--print-config"]);
+    assert!(output.status.success());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("CONFIG_UML_TIME_TRAVEL_SUPPORT=y") && text.contains("# CONFIG_UML_RANDOM is not set"));
+}
+
+/// Returns the columns `time` and `latency` of a log, in nanoseconds, in order of arrival.
+fn log(path: &Path) -> Vec<(u64, u64)> {
+    let ns = |text: &str| text.replace('.', "").parse::<u64>().expect("seconds with nine decimals");
+    let text = fs::read_to_string(path).expect("a log");
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        (ns(fields[0]), ns(fields[5]))
+    };
+    text.lines().skip(1).map(row).collect()
+}
+
+#[test]
+fn a_simulation_of_the_log_answers_at_the_same_times() {
+    if !has_kernel("a log of the lab in a simulation") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_string();
+    let (drive, out) = ("emulated-smr-1:region_size=4MiB,cache_size=16MiB", at("run"));
+    let script = "for i in 1 2 3; do cp -r /etc/init.d /mnt/vda/$i; sync; sleep 2; done; cat /mnt/vda/*/* > /dev/null";
+    let output = imbrex(&["lab", "run", "--drive", drive, "--fs", "ext4", "--out", &out, "--", "sh", "-c", script]);
+    assert!(output.status.success(), "{}", said(&output));
+    let expected = log(&folder.path().join("run/vda.csv"));
+    let (trace, results) = (at("run/vda.csv"), at("results"));
+    let columns = "time,op,offset,size,device,_,_";
+    let words = ["simulate", &trace, "--columns", columns, "--arrival", "open", "--drive", drive, "--no-baseline"];
+    let output = imbrex(&[&words[..], &["--out", &results, "--per-io", "--quiet"]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let found = requests(&folder.path().join("results/ios.parquet"));
+    assert_eq!(found.len(), expected.len());
+    for (index, (found, (time, latency))) in found.iter().zip(expected).enumerate() {
+        // A simulation begins with the first request.
+        assert_eq!(*found, (time, time + latency), "request {index}");
+    }
+}
+
+/// Returns (arrival, end) in nanoseconds of each request of a simulation, in order of arrival.
+fn requests(path: &Path) -> Vec<(u64, u64)> {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+    let reader = SerializedFileReader::new(fs::File::open(path).expect("a file")).expect("Parquet");
+    let names: Vec<String> =
+        reader.metadata().file_metadata().schema_descr().columns().iter().map(|column| column.name().into()).collect();
+    let at = |name: &str| names.iter().position(|each| each == name).unwrap_or_else(|| panic!("{name} in {names:?}"));
+    let (sequence, arrival, end) = (at("sequence"), at("arrival_ns"), at("complete_ns"));
+    let mut rows: Vec<(i64, u64, u64)> = reader
+        .get_row_iter(None)
+        .expect("rows")
+        .map(|row| row.expect("a row"))
+        // The last row of a drive has its work in the background.
+        .filter(|row| row.get_long(sequence).expect("a number") >= 0)
+        .map(|row| {
+            let number = |column: usize| row.get_long(column).expect("a number");
+            (number(sequence), number(arrival) as u64, number(end) as u64)
+        })
+        .collect();
+    rows.sort_unstable();
+    rows.into_iter().map(|(_, arrival, end)| (arrival, end)).collect()
+}
+
+#[test]
+fn a_file_system_survives_a_cut_and_its_image_goes_on() {
+    if !has_kernel("a power cut of the lab") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_string();
+    let out = at("cut");
+    let script = "while :; do date >> /mnt/vda/log; sync; done";
+    let words =
+        ["lab", "run", "--drive", "seagate-st8000as0022", "--fs", "ext4", "--cut", "2s", "--out", &out, "--json"];
+    let output = imbrex(&[&words[..], &["--", "sh", "-c", script]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("--json prints JSON");
+    assert_eq!((summary["ended"].as_str(), summary["status"].is_null()), (Some("power-cut"), true));
+    let again = imbrex(&[&words[..], &["--", "sh", "-c", script]].concat());
+    assert_eq!(again.status.code(), Some(1), "a folder that exists");
+    assert!(said(&again).contains("exists already"), "{}", said(&again));
+    let image = at("cut/vda.img");
+    let output =
+        imbrex(&["lab", "run", "--image", &image, "--fs", "ext4", "--keep-fs", "--", "wc", "-l", "/mnt/vda/log"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let lines = String::from_utf8_lossy(&output.stdout);
+    let lines: u64 = lines.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number");
+    assert!(lines > 3, "{lines} lines were durable");
+    let output = imbrex(&["lab", "run", "--image", &image, "--", "fsck.ext4", "-fn", "/dev/vda"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+}
