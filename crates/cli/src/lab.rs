@@ -90,6 +90,8 @@ fn run_task(args: &LabRunArgs, quiet: bool) -> Result<ExitCode, Failure> {
         folder: std::env::current_dir().map_err(|error| Failure::failed(format!("the current folder: {error}")))?,
         seed: args.seed,
         memory_bytes: args.memory,
+        // Files of an earlier run are not from the future.
+        time_of_day_ns: imbrex_lab::TIME_OF_DAY_NS + if args.images.is_empty() { 0 } else { imbrex_lab::YEAR_NS },
         disturbance: None,
     };
     let limits = Limits { cut: args.cut.map(ns), time: ns(args.limit), busy: ns(args.busy_limit) };

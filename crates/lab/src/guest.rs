@@ -110,6 +110,9 @@ pub struct Task {
     pub seed: u64,
     /// Memory of the guest in bytes.
     pub memory_bytes: u64,
+    /// Time of day at the start, in nanoseconds since 1970: [`TIME_OF_DAY_NS`](crate::TIME_OF_DAY_NS), or later if the drives
+    /// have files from an earlier run.
+    pub time_of_day_ns: u64,
     /// A source of differences that is not fixed; `None` except in tests.
     pub disturbance: Option<Disturbance>,
 }

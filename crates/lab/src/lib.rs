@@ -35,8 +35,10 @@ use crate::calendar::Calendar;
 use crate::guest::Running;
 use crate::world::{Bounds, VirtualDrive, World};
 
-/// The guest's time of day at its start: 2025-01-01, in nanoseconds since 1970.
-const TIME_OF_DAY_NS: u64 = 1_735_689_600_000_000_000;
+/// The usual time of day at the start of a guest: 2025-01-01, in nanoseconds since 1970.
+pub const TIME_OF_DAY_NS: u64 = 1_735_689_600_000_000_000;
+/// Nanoseconds of a year.
+pub const YEAR_NS: u64 = 365 * 86_400_000_000_000;
 /// Wall-clock time within which a started kernel must connect.
 const START_TIME: Duration = Duration::from_secs(30);
 /// Lines of the console that an error shows.
@@ -204,7 +206,7 @@ pub fn run(
         Some(Disturbance::TimeOfDay) => {
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64)
         }
-        _ => TIME_OF_DAY_NS,
+        _ => task.time_of_day_ns,
     };
     let calendar = Calendar::begin(socket, time_of_day_ns).map_err(|error| console(error.to_string()))?;
     let bounds = Bounds { cut: limits.cut, limit: limits.time, busy: limits.busy };

@@ -33,10 +33,13 @@ const FREE_TIME_NS: u64 = 10_000;
 /// Interval at which a long computation of the guest is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// A drive, as the guest sees it in virtual time.
+/// A drive, as the guest sees it in virtual time. The drive's own clock begins with its first request, as in a simulation of
+/// its log.
 pub(crate) struct VirtualDrive {
     pub(crate) drive: EmulatedDrive,
     now: SimTime,
+    /// Time of the first request.
+    begun: Option<SimTime>,
     /// Completed requests whose answers are not due yet: (time, order), earliest first.
     due: BinaryHeap<Reverse<(SimTime, u64)>>,
     completions: BTreeMap<u64, Completion>,
@@ -53,7 +56,8 @@ impl Backend for VirtualDrive {
 
     fn submit(&mut self, io: Io) -> Submitted {
         let entry = Entry { arrival: self.now, kind: io.kind, offset: io.offset, bytes: io.length, answered: None };
-        match self.drive.submit(self.now, io) {
+        let begun = *self.begun.get_or_insert(self.now);
+        match self.drive.submit(since(self.now, begun), io) {
             Ok(number) => {
                 self.log.submitted(number, entry);
                 self.work_at = Some(self.work_at.map_or(self.now, |at| at.min(self.now)));
@@ -72,22 +76,25 @@ impl VirtualDrive {
         VirtualDrive {
             drive,
             now: SimTime::ZERO,
+            begun: None,
             due: BinaryHeap::new(),
             completions: BTreeMap::new(),
             next_order: 0,
-            // A drive of an image may have work left.
-            work_at: Some(SimTime::ZERO),
+            work_at: None,
             log: Log::new(log),
         }
     }
 
     /// Lets the drive do all work that begins at or before `until`.
     fn work(&mut self, until: SimTime) {
-        self.work_at = match self.drive.advance(until) {
-            Stepped::NotBefore(time) => Some(time),
+        let begun = self.begun.expect("a drive works from its first request on");
+        let of_guest = |time: SimTime| SimTime(time.0 + begun.0);
+        self.work_at = match self.drive.advance(since(until, begun)) {
+            Stepped::NotBefore(time) => Some(of_guest(time)),
             Stepped::Idle | Stepped::Worked => None,
         };
-        for completion in self.drive.completions() {
+        for mut completion in self.drive.completions() {
+            completion.end = of_guest(completion.end);
             self.due.push(Reverse((completion.end, self.next_order)));
             self.completions.insert(self.next_order, completion);
             self.next_order += 1;
@@ -111,6 +118,11 @@ impl VirtualDrive {
     pub(crate) fn finish_log(&mut self) -> io::Result<Counts> {
         self.log.finish()
     }
+}
+
+/// Returns the time since `begun`.
+fn since(time: SimTime, begun: SimTime) -> SimTime {
+    SimTime(time.0 - begun.0)
 }
 
 /// A request in the log of a drive.

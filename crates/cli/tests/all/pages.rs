@@ -30,6 +30,9 @@ struct SetUp {
 /// Device of FUSE, for pages that mount.
 const FUSE: &str = "/dev/fuse";
 
+/// Kernel of the lab.
+const LAB: &str = "imbrex lab build";
+
 const SET_UPS: &[SetUp] = &[
     SetUp { page: "README.md", needs: &[], before: &[], replaced: &[] },
     SetUp {
@@ -118,6 +121,12 @@ const SET_UPS: &[SetUp] = &[
             ("/dev/sdX", "sim:seagate-st8000as0022"),
         ],
     },
+    SetUp {
+        page: "docs/lab.md",
+        needs: &[LAB, "mkfs.ext4", "mdadm"],
+        before: &["echo true > my-load.sh"],
+        replaced: &[("sudo apt-get install", "true"), ("imbrex lab build", "true")],
+    },
     SetUp { page: "docs/probe.md", needs: &[], before: &[], replaced: &[] },
     SetUp {
         page: "docs/serve.md",
@@ -132,6 +141,11 @@ const SET_UPS: &[SetUp] = &[
             ("qemu-system-x86_64 -drive 'file=nbd+unix:///?socket=/tmp/disk.sock,format=raw' …", "true"),
             ("sudo nbd-client -unix /tmp/disk.sock /dev/nbd0", "true"),
             ("--rw=randwrite --bs=4k", "--rw=randwrite --bs=4k --size=64k"),
+            (
+                "--vhost-user /tmp/guest.sock",
+                "--vhost-user /tmp/guest.sock & until [ -S /tmp/guest.sock ]; do sleep 0.1; done; kill -INT $!; wait $!",
+            ),
+            ("qemu-system-x86_64 -accel", "true"),
             ("imbrex serve --drive", "kill -INT %1; wait %1; imbrex serve --drive"),
             ("…your tests on /mnt…", "touch mnt/file"),
             ("…write, sync, note what was synced…", "sleep 1"),
@@ -399,8 +413,11 @@ fn page(name: &str) {
     if set_up.needs.contains(&FUSE) && File::options().read(true).write(true).open(FUSE).is_err() {
         return eprintln!("skipped: {name}: {FUSE} is not there, or not for this user");
     }
+    if set_up.needs.contains(&LAB) && !crate::lab::has_kernel(name) {
+        return;
+    }
     let is_there = |program: &&str| search_path().split(':').any(|folder| Path::new(folder).join(program).exists());
-    if let Some(program) = set_up.needs.iter().find(|program| !is_there(program)) {
+    if let Some(program) = set_up.needs.iter().find(|&&program| program != LAB && !is_there(&program)) {
         return eprintln!("skipped: {name}: {program} is not here");
     }
     if set_up.needs.contains(&"losetup") {
@@ -492,6 +509,7 @@ pages! {
     the_guide_to_file_systems: "docs/fs/guide.md",
     operations_of_file_systems: "docs/fs/operations.md",
     is_my_drive_shingled: "docs/is-my-drive-shingled.md",
+    the_lab: "docs/lab.md",
     the_probe: "docs/probe.md",
     serving: "docs/serve.md",
     traces: "docs/traces.md",

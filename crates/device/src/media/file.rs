@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use imbrex_safety::{Refusal, usage};
 
-use super::Media;
 use super::host_file::HostFile;
 use super::new_file::NewFile;
+use super::{Media, are_zeros};
 use crate::error::DeviceError;
 
 /// A medium in a file or block device of the host. An advisory lock is held while the medium is open, shared for
@@ -147,6 +147,17 @@ fn cannot_open(place: &str, mode: Mode, cause: io::Error) -> DeviceError {
 }
 
 impl FileMedium {
+    /// Returns whether these bytes take no space on the host's disk, so that they read as zeros.
+    fn is_hole(&self, offset: u64, end: u64) -> bool {
+        // A file system that knows no holes says that all bytes are data.
+        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(offset)) {
+            Ok(data) => data >= end,
+            // No data up to the end of the file.
+            Err(rustix::io::Errno::NXIO) => true,
+            Err(_) => false,
+        }
+    }
+
     /// Returns an error if the file was truncated since it was opened.
     fn check_length(&self) -> io::Result<()> {
         let bytes = self.file.metadata()?.len();
@@ -198,10 +209,18 @@ impl Media for FileMedium {
             self.check_length()?;
         }
         self.is_synced = false;
+        let end = offset + from.len() as u64;
+        if are_zeros(from) && self.is_hole(offset, end) {
+            if end > self.len {
+                self.file.set_len(end).map_err(|cause| with_remedy(&self.place, cause))?;
+                self.len = end;
+            }
+            return Ok(());
+        }
         let written = self.host.write_all_at(from, offset);
         self.host.note_write(offset, from.len() as u64);
         written.map_err(|cause| with_remedy(&self.place, cause))?;
-        self.len = self.len.max(offset + from.len() as u64);
+        self.len = self.len.max(end);
         Ok(())
     }
 
@@ -260,6 +279,23 @@ mod tests {
         }
         let other = with_remedy("drive.img", io::Error::from_raw_os_error(libc::EIO));
         assert_eq!(other.raw_os_error(), Some(libc::EIO), "any other failure stays as it is");
+    }
+
+    #[test]
+    fn zeros_take_no_space_and_replace_data() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let new = NewFile::create(&folder.path().join("medium"), 0o600).expect("a file");
+        let mut medium = FileMedium::new(&new, false).expect("a medium");
+        let blocks = |medium: &FileMedium| medium.file.metadata().expect("it is there").blocks();
+        medium.write_at(0, &[7; 4096]).expect("there is room");
+        let before = blocks(&medium);
+        medium.write_at(1 << 20, &vec![0; 8 << 20]).expect("there is room");
+        assert_eq!((medium.len(), blocks(&medium)), (9 << 20, before));
+        medium.write_at(0, &[0; 8192]).expect("there is room");
+        let mut read = vec![9; 9 << 20];
+        medium.read_at(0, &mut read).expect("it is there");
+        assert!(read.iter().all(|&byte| byte == 0));
     }
 
     #[test]

@@ -5,13 +5,15 @@
 //! overwritten completely is returned to the lender ([`Media::reclaim`]), because allocating memory costs more than
 //! copying into memory in use.
 //!
+//! Zeros take no memory, except in pages with other bytes.
+//!
 //! Invariants:
 //! 1. More than half of every kept block is in use, unless a clone of the medium shares it.
 
 use std::io;
 use std::sync::Arc;
 
-use super::Media;
+use super::{Media, are_zeros};
 
 /// Size of a page in bytes.
 const PAGE_BYTES: usize = 64 << 10;
@@ -97,6 +99,19 @@ impl Memory {
         }
     }
 
+    /// Writes zeros. Pages that have only zeros then take no memory.
+    fn write_zeros(&mut self, offset: u64, from: &[u8]) {
+        for_pages(offset, from.len(), |page, within, range| match self.pages.get_mut(page) {
+            Some(slot @ Some(_)) if range.len() == PAGE_BYTES => {
+                if let Some(Page::Kept(block, _)) = slot.take() {
+                    self.settle(page, block);
+                }
+            }
+            Some(Some(_)) => self.write_page(page, within, &from[range]),
+            _ => {}
+        });
+    }
+
     /// Writes a page or a part of it.
     fn write_page(&mut self, page: usize, within: usize, from: &[u8]) {
         if from.len() == PAGE_BYTES && !matches!(self.pages[page], Some(Page::Own(_))) {
@@ -166,6 +181,11 @@ impl Media for Memory {
 
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
         let end = offset + from.len() as u64;
+        if are_zeros(from) {
+            self.write_zeros(offset, from);
+            self.len = self.len.max(end);
+            return Ok(());
+        }
         let pages = (end as usize).div_ceil(PAGE_BYTES);
         if pages > self.pages.len() {
             self.pages.resize_with(pages, || None);
@@ -259,6 +279,18 @@ mod tests {
                 prop_assert!(whole(&mut copy, naive.len()) == naive);
             }
         }
+    }
+
+    #[test]
+    fn zeros_take_no_memory() {
+        let mut memory = Memory::new();
+        memory.write_at(5 * PAGE as u64, &vec![0; 100 * PAGE]).expect("it is memory");
+        assert_eq!((memory.len(), memory.pages.iter().flatten().count()), (105 * PAGE as u64, 0));
+        memory.write_at(0, &vec![7; 3 * PAGE]).expect("it is memory");
+        memory.write_at(PAGE as u64 - 5, &vec![0; PAGE + 10]).expect("it is memory");
+        assert_eq!(memory.pages.iter().flatten().count(), 2, "the page between is gone");
+        let expected = [vec![7; PAGE - 5], vec![0; PAGE + 10], vec![7; PAGE - 5]].concat();
+        assert!(whole(&mut memory, 3 * PAGE) == expected);
     }
 
     #[test]

@@ -177,3 +177,15 @@ impl Media for Box<dyn Media> {
         (**self).host_file()
     }
 }
+
+/// Length in bytes below which written zeros are not treated apart: a block of the host's file systems.
+const ZEROS_BYTES_LEAST: usize = 4096;
+
+/// Returns whether `bytes` are zeros, and enough of them to leave room for.
+fn are_zeros(bytes: &[u8]) -> bool {
+    const PART: usize = 64;
+    let (parts, rest) = bytes.as_chunks::<PART>();
+    bytes.len() >= ZEROS_BYTES_LEAST
+        && parts.iter().all(|part| *part == [0; PART])
+        && rest.iter().all(|byte| *byte == 0)
+}

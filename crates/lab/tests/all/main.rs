@@ -69,6 +69,7 @@ impl Asked<'_> {
             folder: "/".into(),
             seed: self.seed,
             memory_bytes: 512 << 20,
+            time_of_day_ns: imbrex_lab::TIME_OF_DAY_NS,
             disturbance: self.disturbance,
         };
         let limits = Limits { cut: self.cut, time: self.limit, busy: Duration::from_secs(300) };
