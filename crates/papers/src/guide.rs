@@ -1,9 +1,10 @@
 //! Pages with text of their own around tables that experiments make: the guide `what-shingling-costs.md`
-//! (`imbrex reproduce costs`) and `validation.md` (`imbrex reproduce validation`).
+//! (`imbrex reproduce costs`), `validation.md` (`imbrex reproduce validation`) and `lab-file-systems.md` (`imbrex reproduce
+//! lab`).
 //!
 //! Invariants:
 //! 1. An experiment replaces only the text between its two marks. Every mark of a page belongs to an experiment, and
-//!    every experiment of `costs` and `validation` has its marks.
+//!    every experiment of `costs`, `validation` and `lab` has its marks.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,12 +22,13 @@ struct Page {
 }
 
 // The files in `pages` are links to those in `docs`, since a published crate contains only files of its own folder.
-const PAGES: [Page; 2] = [
+const PAGES: [Page; 3] = [
     Page {
         experiments: "costs/",
         file: "what-shingling-costs.md",
         text: include_str!("../pages/what-shingling-costs.md"),
     },
+    Page { experiments: "lab/", file: "lab-file-systems.md", text: include_str!("../pages/lab-file-systems.md") },
     Page { experiments: "validation/", file: "validation.md", text: include_str!("../pages/validation.md") },
 ];
 

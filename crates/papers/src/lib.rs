@@ -14,7 +14,7 @@
 //! The reports also show, without counting them, claims whose numbers were *fitted* to the paper or hold *by
 //! construction* (`sources`).
 //!
-//! The experiments of `costs` and `validation` come from no paper: they make the tables of two pages of the
+//! The experiments of `costs`, `validation` and `lab` come from no paper: they make the tables of three pages of the
 //! documentation ([`guide`]).
 
 mod aghayev;
@@ -31,6 +31,7 @@ mod lab;
 mod later_drives;
 mod over_seeds;
 mod page;
+mod proving_ground;
 mod replication;
 mod report;
 mod results;
@@ -51,8 +52,18 @@ use imbrex_units::names::suggestion;
 
 /// Returns all experiments, paper by paper, in the order in which they run.
 pub fn all() -> Vec<&'static Experiment> {
-    [cassuto::ALL, singh::ALL, jin::ALL, aghayev::ALL, hajkazemi::ALL, later_drives::ALL, validation::ALL, costs::ALL]
-        .concat()
+    [
+        cassuto::ALL,
+        singh::ALL,
+        jin::ALL,
+        aghayev::ALL,
+        hajkazemi::ALL,
+        later_drives::ALL,
+        validation::ALL,
+        costs::ALL,
+        proving_ground::ALL,
+    ]
+    .concat()
 }
 
 /// Returns the experiment called `word` (`cassuto/fig12`), or all experiments of the paper `word` (`cassuto`), in the

@@ -1,7 +1,8 @@
 """The load of the proving ground: fills a file system, changes files, syncs small files. Prints one JSON object a phase.
 
-Usage: load.py FOLDER SEED [cut]
-With `cut`, prints the number of each small file after its sync, without end: the power will be cut.
+Usage: load.py FOLDER SEED [cut | verify COUNT]
+With `cut`, prints the number of small files after the sync of each, without end: the power will be cut. With `verify`, prints how
+many of the first COUNT small files are missing or wrong.
 """
 
 import json

@@ -1,0 +1,325 @@
+//! File systems of Linux and our own on drives of one mechanics, in the lab: one load, times of the drive, a power cut.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use imbrex::{Failure, human};
+use imbrex_lab::{
+    Counts, Ended, Kernel, LabDrive, Limits, Outcome, TIME_OF_DAY_NS, Task, YEAR_NS, is_installed, run as run_guest,
+};
+use serde::Deserialize;
+
+use crate::report::Table;
+use crate::{Experiment, Replication, Report};
+
+/// Registry entries.
+pub(crate) const ALL: &[&Experiment] = &[&EXPERIMENT];
+
+const EXPERIMENT: Experiment =
+    Experiment { name: "lab/file-systems", title: "file systems on shingled drives, in the lab", run };
+
+/// The load.
+const LOAD: &str = include_str!("load.py");
+/// Seed of the load and of the guest.
+const SEED: u64 = 1;
+/// Virtual time from the start of the small files to the cut of the power.
+const CUT: Duration = Duration::from_millis(2_345);
+/// Longest virtual time of a run.
+const LIMIT: Duration = Duration::from_secs(36_000);
+
+/// The drives: one mechanics, that of the host-managed profile, on fewer tracks, so that each has about 2.3 GiB.
+const CONVENTIONAL: &str = "hm-zoned+conventional:geometry.tracks=75";
+const DRIVE_MANAGED: &str = "hm-zoned+set-associative:geometry.tracks=85";
+const HOST_MANAGED: &str = "hm-zoned:geometry.tracks=120,geometry.stroke_tracks_od=15,geometry.stroke_tracks_id=100,\
+                            geometry.horizontal.conventional_to=0.2,zone_size=16MiB,conventional_zones=16";
+
+/// A file system on a drive.
+struct System {
+    name: &'static str,
+    drive: &'static str,
+    /// Programs that it needs, with the Debian package of each.
+    needs: &'static [(&'static str, &'static str)],
+    /// Shell commands that make the file system on `/dev/vda`, mount it at `/mnt/t`, and check it, mounted or not.
+    make: &'static str,
+    mount: &'static str,
+    check: &'static str,
+}
+
+const EXT4: &[(&str, &str)] = &[("mkfs.ext4", "e2fsprogs")];
+
+const SYSTEMS: &[System] = &[
+    System {
+        name: "ext4, conventional drive",
+        drive: CONVENTIONAL,
+        needs: EXT4,
+        make: "mkfs.ext4 -q -F /dev/vda",
+        mount: "mount -t ext4 /dev/vda /mnt/t",
+        check: "umount /mnt/t; fsck.ext4 -fn /dev/vda",
+    },
+    System {
+        name: "ext4, drive-managed drive",
+        drive: DRIVE_MANAGED,
+        needs: EXT4,
+        make: "mkfs.ext4 -q -F /dev/vda",
+        mount: "mount -t ext4 /dev/vda /mnt/t",
+        check: "umount /mnt/t; fsck.ext4 -fn /dev/vda",
+    },
+    System {
+        name: "XFS, drive-managed drive",
+        drive: DRIVE_MANAGED,
+        needs: &[("mkfs.xfs", "xfsprogs")],
+        make: "mkfs.xfs -q -f /dev/vda",
+        mount: "mount -t xfs /dev/vda /mnt/t",
+        check: "umount /mnt/t; xfs_repair -n /dev/vda",
+    },
+    System {
+        name: "Btrfs, host-managed drive",
+        drive: HOST_MANAGED,
+        needs: &[("mkfs.btrfs", "btrfs-progs")],
+        make: "mkfs.btrfs -q -f -O zoned -d single -m single /dev/vda",
+        mount: "mount -t btrfs /dev/vda /mnt/t",
+        check: "umount /mnt/t; btrfs check --readonly /dev/vda",
+    },
+    System {
+        name: "F2FS, host-managed drive",
+        drive: HOST_MANAGED,
+        needs: &[("mkfs.f2fs", "f2fs-tools")],
+        make: "mkfs.f2fs -q -f -m /dev/vda",
+        mount: "mount -t f2fs /dev/vda /mnt/t",
+        check: "umount /mnt/t; fsck.f2fs --dry-run /dev/vda",
+    },
+    System {
+        name: "ext4 over dm-zoned, host-managed drive",
+        drive: HOST_MANAGED,
+        needs: &[("dmzadm", "dm-zoned-tools"), ("mkfs.ext4", "e2fsprogs")],
+        make: "dmzadm --format /dev/vda && dmzadm --start /dev/vda && mkfs.ext4 -q -F /dev/mapper/dmz-vda",
+        mount: "(test -b /dev/mapper/dmz-vda || dmzadm --start /dev/vda) && mount -t ext4 /dev/mapper/dmz-vda /mnt/t",
+        check: "umount /mnt/t; fsck.ext4 -fn /dev/mapper/dmz-vda",
+    },
+    System {
+        name: "Imbrex strict-append, host-managed drive",
+        drive: HOST_MANAGED,
+        needs: &[],
+        make: "IMBREX fs mkfs /dev/vda --store strict-append --yes --quiet",
+        mount: "IMBREX fs mount /dev/vda /mnt/t --quiet",
+        check: "IMBREX fs umount /mnt/t; IMBREX fs check /dev/vda",
+    },
+    System {
+        name: "Imbrex log, host-managed drive",
+        drive: HOST_MANAGED,
+        needs: &[],
+        make: "IMBREX fs mkfs /dev/vda --store log --yes --quiet",
+        mount: "IMBREX fs mount /dev/vda /mnt/t --quiet",
+        check: "IMBREX fs umount /mnt/t; IMBREX fs check /dev/vda",
+    },
+];
+
+/// Figures of a phase, as the load prints them.
+#[derive(Clone, Debug, Deserialize)]
+struct Phase {
+    phase: String,
+    ns: u64,
+    operations: u64,
+    bytes: u64,
+    error: Option<String>,
+    p99_ns: u64,
+    longest_ns: u64,
+}
+
+/// Results of a system.
+struct Row {
+    phases: Vec<Phase>,
+    counts: Counts,
+    /// Small files whose sync had returned before the cut, and how many of them are missing or wrong after it.
+    synced: u64,
+    lost: u64,
+    /// Whether the checker of the file system finds nothing after the cut.
+    is_clean: bool,
+}
+
+fn run(replication: &Replication) -> Result<Report, Failure> {
+    let mut report = Report { method: method(), ..Report::default() };
+    let kernel = match Kernel::cached() {
+        Ok(kernel) => kernel,
+        Err(error) => {
+            report.remarks.push(format!("Not run: {error}."));
+            return Ok(report);
+        }
+    };
+    let mut rows = Vec::new();
+    for system in SYSTEMS {
+        let bar = replication.progress.steps(system.name);
+        let row = measure(system, &kernel, replication, &|text| bar.set_message(text.to_string()));
+        bar.finish_and_clear();
+        if replication.progress.should_stop() {
+            return Err(Failure::interrupted());
+        }
+        match row {
+            Ok(row) => rows.push((system, row)),
+            Err(reason) => report.remarks.push(format!("{} was not run: {reason}.", system.name)),
+        }
+    }
+    report.tables = vec![times(&rows), traffic(&rows), cuts(&rows)];
+    Ok(report)
+}
+
+fn method() -> String {
+    format!(
+        "Each file system runs in the lab, in Linux 6.12, on a drive of the mechanics of `hm-zoned` with about 2.3 GiB. Processor \
+         time is not modelled. The load has three phases. *fill* writes files of 1 MiB, each with a sync, until 95 % of the room \
+         is used. *change* replaces 300 of these files, chosen at random. *small* writes 1,000 files of 4 KiB, each with a sync. \
+         Then, on a new file system, the power is cut {} s after the first small file, and the file system is mounted again and \
+         checked. The drives have no volatile cache.",
+        CUT.as_secs_f64()
+    )
+}
+
+/// Runs the load and the power cut on one system.
+///
+/// # Errors
+///
+/// The reason why it cannot be run.
+fn measure(system: &System, kernel: &Kernel, replication: &Replication, say: &dyn Fn(&str)) -> Result<Row, String> {
+    let missing = system.needs.iter().chain(&[("python3", "python3")]).find(|(program, _)| !is_installed(program));
+    if let Some((program, package)) = missing {
+        return Err(format!("{program} is not installed (Debian package {package})"));
+    }
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let (make, mount, check) = (named(system.make)?, named(system.mount)?, named(system.check)?);
+    std::fs::write(folder.path().join("load.py"), LOAD).map_err(|error| error.to_string())?;
+    let load = format!("python3 {}/load.py /mnt/t {}", folder.path().display(), replication.seed(SEED));
+    let guest = |name: &str, script: &str, image: &Path, cut: Option<Duration>| {
+        let stop = &|| replication.progress.should_stop();
+        guest(kernel, folder.path(), name, script, image, cut, say, stop)
+    };
+    let image = |name: &str| -> Result<PathBuf, String> {
+        let path = folder.path().join(name);
+        create(&path, system.drive)?;
+        Ok(path)
+    };
+    let make = format!("{make} > /dev/ttyS1 2>&1 && mkdir -p /mnt/t && {mount}");
+    let first = image("load.img")?;
+    let (outcome, output) = guest("load", &format!("{make} && {load}; umount /mnt/t"), &first, None)?;
+    let phases: Vec<Phase> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    if phases.is_empty() {
+        return Err(format!("the load printed no figures ({:?}): {}", outcome.ended, outcome.console));
+    }
+    let counts = outcome.drives[0].1;
+    drop(outcome);
+    // The room of the first image is needed no longer.
+    std::fs::remove_file(&first).map_err(|error| error.to_string())?;
+    let second = image("cut.img")?;
+    // The cut is counted from the start of the command: the file system is made in a run of its own.
+    guest("make", &format!("{make} && umount /mnt/t"), &second, None)?;
+    let (_, output) = guest("cut", &format!("mkdir -p /mnt/t; {mount} && {load} cut"), &second, Some(CUT))?;
+    let synced = output.lines().last().and_then(|line| line.parse().ok()).unwrap_or(0);
+    let verify = format!("mkdir -p /mnt/t; {mount} && {load} verify {synced} && ({check}) > /dev/ttyS1 2>&1; echo $?");
+    let (outcome, output) = guest("verify", &verify, &second, None)?;
+    let mut lines = output.lines();
+    let lost = lines.next().and_then(|line| line.parse().ok());
+    let lost =
+        lost.ok_or_else(|| format!("it does not mount after the cut ({:?}): {}", outcome.ended, outcome.console))?;
+    Ok(Row { phases, counts, synced, lost, is_clean: lines.next() == Some("0") })
+}
+
+/// Returns a command in which `IMBREX` is this program.
+fn named(command: &str) -> Result<String, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    Ok(command.replace("IMBREX", &program.display().to_string()))
+}
+
+/// Creates the image of a new drive.
+fn create(path: &Path, words: &str) -> Result<(), String> {
+    use imbrex_device::drive::{Making, create_file_of, header_of};
+    let (drive, spec) = imbrex::drives::build(words).map_err(|error| error.to_string())?;
+    let header = header_of(&drive, &spec, &Making::default()).map_err(|error| error.to_string())?;
+    create_file_of(path, header, drive).map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Runs a script in a guest on the drive of an image, and returns the outcome with the script's output.
+#[expect(clippy::too_many_arguments, reason = "the parts of a run differ from call to call")]
+fn guest(
+    kernel: &Kernel,
+    folder: &Path,
+    name: &str,
+    script: &str,
+    image: &Path,
+    cut: Option<Duration>,
+    say: &dyn Fn(&str),
+    stop: &dyn Fn() -> bool,
+) -> Result<(Outcome, String), String> {
+    let failed = |error: std::io::Error| error.to_string();
+    let run = folder.join(name);
+    std::fs::create_dir(&run).map_err(failed)?;
+    let drive = imbrex_device::EmulatedDrive::open_file(image, false).map_err(|error| error.to_string())?;
+    let task = Task {
+        command: ["sh", "-c", script].map(Into::into).to_vec(),
+        file_system: None,
+        makes_file_systems: false,
+        folder: "/".into(),
+        seed: SEED,
+        memory_bytes: 1 << 30,
+        time_of_day_ns: TIME_OF_DAY_NS + if name == "verify" { 2 * YEAR_NS } else { YEAR_NS },
+        disturbance: None,
+    };
+    let limits = Limits { cut, time: LIMIT, busy: Duration::from_secs(600) };
+    let mut progress = |progress: imbrex_lab::Progress| {
+        say(&format!("{name}: {} of virtual time", human::duration_ns(progress.now.as_nanos() as u64)));
+        stop()
+    };
+    let drives = vec![LabDrive { drive, log: None }];
+    let outcome = run_guest(kernel, &task, drives, &limits, &run, &mut progress).map_err(|error| error.to_string())?;
+    let mut outcome = outcome;
+    let (mut drive, counts) = outcome.drives.remove(0);
+    match outcome.ended {
+        Ended::Cut => drop(drive.power_cut()),
+        Ended::Command(_) => {
+            drive.shut_down().map_err(|error| error.to_string())?;
+            outcome.drives.push((drive, counts));
+        }
+        ref ended => return Err(format!("the run {name} ended with {ended:?}: {}", outcome.console)),
+    }
+    let output = std::fs::read(run.join("output.txt")).map_err(failed)?;
+    Ok((outcome, String::from_utf8_lossy(&output).into_owned()))
+}
+
+fn times(rows: &[(&System, Row)]) -> Table {
+    let columns = ["file system", "phase", "operations", "MB/s", "mean", "99 %", "longest", "ended by"];
+    let phases = rows.iter().flat_map(|(system, row)| row.phases.iter().map(|phase| (system.name, phase)));
+    let cells = phases.map(|(name, phase)| {
+        let seconds = phase.ns as f64 / 1e9;
+        vec![
+            name.to_string(),
+            phase.phase.clone(),
+            human::count(phase.operations),
+            format!("{:.1}", phase.bytes as f64 / 1e6 / seconds.max(1e-9)),
+            human::duration_ns(phase.ns.checked_div(phase.operations).unwrap_or(0)),
+            human::duration_ns(phase.p99_ns),
+            human::duration_ns(phase.longest_ns),
+            phase.error.clone().unwrap_or_default(),
+        ]
+    });
+    Table::new("Times of the load", &columns, cells)
+}
+
+fn traffic(rows: &[(&System, Row)]) -> Table {
+    let columns =
+        ["file system", "written by the load", "written to the drive", "read from the drive", "longest request"];
+    let cells = rows.iter().map(|(system, row)| {
+        let bytes: u64 = row.phases.iter().map(|phase| phase.bytes).sum();
+        let counts = &row.counts;
+        let longest = human::duration_ns(counts.latency_max_ns);
+        let [written, read] = [counts.written_bytes, counts.read_bytes].map(human::bytes);
+        vec![system.name.to_string(), human::bytes(bytes), written, read, longest]
+    });
+    Table::new("Work of the drives under the load", &columns, cells)
+}
+
+fn cuts(rows: &[(&System, Row)]) -> Table {
+    let columns = ["file system", "files synced before", "of them missing or wrong", "its checker finds"];
+    let cells = rows.iter().map(|(system, row)| {
+        let found = if row.is_clean { "nothing" } else { "errors" };
+        vec![system.name.to_string(), human::count(row.synced), human::count(row.lost), found.to_string()]
+    });
+    Table::new("After a cut of the power", &columns, cells)
+}
