@@ -291,7 +291,7 @@ fn finish(
     outcome: Outcome,
     quiet: bool,
 ) -> Result<ExitCode, Failure> {
-    let Outcome { ended, begun, command, total, wall, drives, console } = outcome;
+    let Outcome { ended, begun, command, total, wall, drives, console, exceeded_maps } = outcome;
     let ns = |span: Option<Duration>| span.map(|span| span.as_nanos() as u64);
     let mut rows = Vec::with_capacity(drives.len());
     let mut drives = drives;
@@ -350,6 +350,13 @@ fn finish(
     }
     if folder.is_kept && !quiet {
         message!("the files of the run are in {}", folder.path.display());
+    }
+    if exceeded_maps {
+        notice!(
+            "a process of the guest was ended: it needed more memory than this machine maps for one process, {} pages of 4 KiB; \
+             `sudo sysctl vm.max_map_count=1048576` permits 4 GiB",
+            std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default().trim()
+        );
     }
     Ok(verdict(&ended, &console))
 }

@@ -44,6 +44,9 @@ const START_TIME: Duration = Duration::from_secs(30);
 /// Lines of the console that an error shows.
 const CONSOLE_LINES: usize = 15;
 
+/// Message of the kernel when the host maps no more memory for one of its processes.
+const EXCEEDED_MAPS: &str = "UML ran out of memory on the host side";
+
 /// An error of the lab.
 #[derive(Debug, Error)]
 pub enum LabError {
@@ -165,6 +168,9 @@ pub struct Outcome {
     pub drives: Vec<(EmulatedDrive, Counts)>,
     /// Last lines of the kernel's console.
     pub console: String,
+    /// Whether a process of the guest needed more memory than this machine maps for one process
+    /// (`vm.max_map_count` pages of 4 KiB). The kernel ends such a process.
+    pub exceeded_maps: bool,
 }
 
 /// Runs a task in a new guest, to its end or to a limit. `folder` is a new folder for the files of the run: the console
@@ -232,6 +238,7 @@ pub fn run(
         wall: begun.elapsed(),
         drives,
         console: last_lines(&String::from_utf8_lossy(&text), CONSOLE_LINES),
+        exceeded_maps: String::from_utf8_lossy(&text).contains(EXCEEDED_MAPS),
     })
 }
 

@@ -22,8 +22,8 @@ const EXPERIMENT: Experiment =
 const LOAD: &str = include_str!("load.py");
 /// Seed of the load and of the guest.
 const SEED: u64 = 1;
-/// Virtual time from the start of the small files to the cut of the power.
-const CUT: Duration = Duration::from_millis(2_345);
+/// Virtual time from the mount to the cut of the power.
+const CUT: Duration = Duration::from_millis(10_345);
 /// Longest virtual time of a run.
 const LIMIT: Duration = Duration::from_secs(36_000);
 
@@ -101,7 +101,7 @@ const SYSTEMS: &[System] = &[
         drive: HOST_MANAGED,
         needs: &[],
         make: "IMBREX fs mkfs /dev/vda --store strict-append --yes --quiet",
-        mount: "IMBREX fs mount /dev/vda /mnt/t --quiet",
+        mount: "IMBREX fs mount /dev/vda /mnt/t --quiet -o cache=64MiB",
         check: "IMBREX fs umount /mnt/t; IMBREX fs check /dev/vda",
     },
     System {
@@ -109,7 +109,7 @@ const SYSTEMS: &[System] = &[
         drive: HOST_MANAGED,
         needs: &[],
         make: "IMBREX fs mkfs /dev/vda --store log --yes --quiet",
-        mount: "IMBREX fs mount /dev/vda /mnt/t --quiet",
+        mount: "IMBREX fs mount /dev/vda /mnt/t --quiet -o cache=64MiB",
         check: "IMBREX fs umount /mnt/t; IMBREX fs check /dev/vda",
     },
 ];
@@ -168,8 +168,8 @@ fn method() -> String {
         "Each file system runs in the lab, in Linux 6.12, on a drive of the mechanics of `hm-zoned` with about 2.3 GiB. Processor \
          time is not modelled. The load has three phases. *fill* writes files of 1 MiB, each with a sync, until 95 % of the room \
          is used. *change* replaces 300 of these files, chosen at random. *small* writes 1,000 files of 4 KiB, each with a sync. \
-         Then, on a new file system, the power is cut {} s after the first small file, and the file system is mounted again and \
-         checked. The drives have no volatile cache.",
+         Then, on a new file system, the power is cut {} s after its mount began, while small files are synced; it is mounted \
+         again and checked. The drives have no volatile cache.",
         CUT.as_secs_f64()
     )
 }
