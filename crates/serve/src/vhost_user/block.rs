@@ -196,6 +196,12 @@ impl BlockDevice {
         &self.session
     }
 
+    /// Returns whether the drive has zones, and the front end has not accepted them: its guest would write elsewhere than at
+    /// the write pointers.
+    pub fn lacks_zones(&self) -> bool {
+        self.mode.is_some() && !self.session.has(feature::ZONED)
+    }
+
     /// Returns the number of requests that the guest waits for.
     pub fn outstanding(&self) -> usize {
         self.in_flight.len() + self.waiting.len()

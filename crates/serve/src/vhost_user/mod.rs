@@ -176,6 +176,12 @@ impl Connection {
 
     fn handle(&mut self, mut message: Message) -> io::Result<()> {
         let (answer, effect) = self.device.session_mut().handle(&mut message)?;
+        if message.request == message::request::SET_FEATURES && self.device.lacks_zones() {
+            return Err(message::invalid(
+                "the virtual machine takes no zoned disk (VIRTIO_BLK_F_ZONED), and the drive has zones: use --ublk, or imbrex lab"
+                    .into(),
+            ));
+        }
         match effect {
             Effect::None => {}
             Effect::Kicked(queue) | Effect::Changed(queue) => self.take_requests(queue)?,

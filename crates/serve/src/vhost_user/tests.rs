@@ -266,6 +266,16 @@ fn the_configuration_says_what_the_drive_is() {
 }
 
 #[test]
+fn a_front_end_without_zones_is_noticed() {
+    for (layer, expected) in [("zoned", true), ("conventional", false)] {
+        let mut front = Front::new(layer);
+        assert!(!front.device.lacks_zones(), "all features were accepted");
+        front.say(request::SET_FEATURES, &(1_u64 << 32).to_ne_bytes(), &[]).expect("a part of them");
+        assert_eq!(front.device.lacks_zones(), expected, "{layer}");
+    }
+}
+
+#[test]
 fn a_stopped_queue_says_where_it_was() {
     let mut front = Front::new("conventional");
     assert_eq!(front.send(1, 0, &[7; 512]), 0);
