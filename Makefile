@@ -59,8 +59,9 @@ semver:          ## Check the public items of the crates against the last versio
 hooks:           ## Install the check of commit subjects into this clone
 	ln -sf "$(CURDIR)/scripts/commit-msg" "$$(git rev-parse --git-path hooks)/commit-msg"
 
-test-guest:      ## The tests that boot a kernel in QEMU: ublk and its file systems
+test-guest:      ## The tests that boot a kernel in QEMU: ublk and its file systems, disks over vhost-user
 	scripts/guest/test.sh
+	scripts/guest/vhost-user.sh
 
 test-lab:        ## Build the kernel of the lab (some ten minutes, once), and run the tests that need it
 	@scripts/install.sh lab

@@ -271,8 +271,8 @@ impl Shown {
         if (!out.is_empty() || !errors.is_empty()) && std::mem::take(&mut self.has_line) {
             message::part(format_args!("\r\x1b[K"));
         }
-        output::part(&String::from_utf8_lossy(&out));
-        message::part(format_args!("{}", String::from_utf8_lossy(&errors)));
+        output::bytes(&out);
+        message::bytes(&errors);
     }
 
     fn finish(&mut self) {

@@ -42,5 +42,10 @@ pub(crate) fn line(text: Arguments<'_>) {
 
 /// Prints `text` on standard error, in one write so that messages of several threads do not mix.
 pub(crate) fn part(text: Arguments<'_>) {
-    let _ = std::io::stderr().write_all(text.to_string().as_bytes());
+    bytes(text.to_string().as_bytes());
+}
+
+/// Prints the bytes of another program on standard error as they are.
+pub(crate) fn bytes(bytes: &[u8]) {
+    let _ = std::io::stderr().write_all(bytes);
 }

@@ -30,11 +30,16 @@ pub(crate) fn line(text: &str) {
 
 /// Prints `text` without a line feed at its end.
 pub(crate) fn part(text: &str) {
+    bytes(text.as_bytes());
+}
+
+/// Prints the bytes of another program as they are.
+pub(crate) fn bytes(bytes: &[u8]) {
     if ERROR.get().is_some() {
         return;
     }
     let mut stdout = std::io::stdout().lock();
-    if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         // Another thread may have recorded its error meanwhile: then that one counts.
         let _ = ERROR.set(error);
     }

@@ -138,6 +138,25 @@ pub(crate) fn write_scripts(run: &Path, task: &Task, drives: usize) -> io::Resul
     std::fs::write(scripts.join("command"), bytes)
 }
 
+/// Removes the files of a finished run that are of no use afterwards: sockets, scripts, links to the kernel.
+pub(crate) fn remove_scratch(run: &Path, drives: usize) {
+    let names = (0..drives).map(drive_name).chain([CALENDAR, "linux", "preload.so"].map(str::to_string));
+    for name in names {
+        // The results are complete without this.
+        let _ = std::fs::remove_file(run.join(name));
+    }
+    for name in [SCRIPTS, "uml"] {
+        let _ = std::fs::remove_dir_all(run.join(name));
+    }
+}
+
+/// Returns the folder for the file that is the guest's memory: one in memory if it has room, and otherwise that of the run.
+fn folder_of_memory(bytes: u64) -> &'static str {
+    const IN_MEMORY: &str = "/dev/shm";
+    let room = rustix::fs::statvfs(IN_MEMORY).map_or(0, |facts| facts.f_bavail * facts.f_frsize);
+    if room >= bytes { IN_MEMORY } else { "." }
+}
+
 /// The first program of the guest: makes a root whose changes stay in memory, and goes on there.
 const FIRST: &str = r#"export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TZ=UTC
 set -e
@@ -221,7 +240,10 @@ pub(crate) fn start(run: &Path, kernel: &Kernel, task: &Task, drives: usize) -> 
     let (console, output, errors) = (file(CONSOLE)?, file(OUTPUT)?, file(ERRORS)?);
     let mut command = Command::new("./linux");
     command.current_dir(run).env_clear().process_group(0);
-    command.env("LD_PRELOAD", "./preload.so").env("IMBREX_LAB_SEED", task.seed.to_string()).env("TMPDIR", "/dev/shm");
+    command
+        .env("LD_PRELOAD", "./preload.so")
+        .env("IMBREX_LAB_SEED", task.seed.to_string())
+        .env("TMPDIR", folder_of_memory(task.memory_bytes));
     command.arg(format!("mem={}M", task.memory_bytes >> 20));
     command.arg(format!("time-travel=ext:{CALENDAR}"));
     for index in 0..drives {

@@ -17,7 +17,9 @@ pub mod guest;
 pub mod kernel;
 mod world;
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -194,8 +196,14 @@ pub fn run(
         let what = what.to_string();
         move |cause: io::Error| LabError::System { what, cause }
     };
-    let bind = |name: &str| UnixListener::bind(folder.join(name)).map_err(failed("making the sockets of the guest"));
+    let opened = File::open(folder).map_err(failed("opening the folder of the run"))?;
+    // The name of a socket has at most 107 bytes, and a path may have more.
+    let bind = |name: &str| {
+        let path = format!("/proc/self/fd/{}/{name}", opened.as_raw_fd());
+        UnixListener::bind(path).map_err(failed("making the sockets of the guest"))
+    };
     guest::write_scripts(folder, task, drives.len()).map_err(failed("writing the scripts of the guest"))?;
+    let drives_count = drives.len();
     let clock = bind(guest::CALENDAR)?;
     let mut attached = Vec::with_capacity(drives.len());
     for (index, LabDrive { drive, log }) in drives.into_iter().enumerate() {
@@ -223,6 +231,7 @@ pub fn run(
     };
     let ended = world.run(&mut look).map_err(|error| console(format!("the kernel failed: {error}")))?;
     drop(running);
+    guest::remove_scratch(folder, drives_count);
     let times = world.times();
     let mut drives = Vec::new();
     for mut drive in world.into_drives() {

@@ -30,6 +30,8 @@ use crate::calendar::{Calendar, Heard};
 
 /// Virtual time for which the guest runs without asking its clock, at most. So the time of a mark is known this well.
 const FREE_TIME_NS: u64 = 10_000;
+/// Wall-clock time within which the kernel answers an interrupt.
+const ANSWER_TIME: Duration = Duration::from_secs(60);
 /// Interval at which a long computation of the guest is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -456,7 +458,7 @@ impl World {
             message.send(socket)?;
             // The guest asks its clock for the time before it answers.
             loop {
-                let ready = wait(&[socket.as_fd(), self.calendar.socket()], Duration::from_secs(10))?;
+                let ready = wait(&[socket.as_fd(), self.calendar.socket()], ANSWER_TIME)?;
                 match ready.first() {
                     Some(0) => {
                         Message::receive(socket)?;

@@ -200,6 +200,9 @@ fn measure(system: &System, kernel: &Kernel, replication: &Replication, say: &dy
     let make = format!("{make} > /dev/ttyS1 2>&1 && mkdir -p /mnt/t && {mount}");
     let first = image("load.img")?;
     let (outcome, output) = guest("load", &format!("{make} && {load}; umount /mnt/t"), &first, None)?;
+    if outcome.exceeded_maps {
+        return Err("a process of the guest needed more memory than vm.max_map_count permits (docs/lab.md)".into());
+    }
     let phases: Vec<Phase> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if phases.is_empty() {
         return Err(format!("the load printed no figures ({:?}): {}", outcome.ended, outcome.console));
