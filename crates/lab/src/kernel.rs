@@ -15,6 +15,8 @@ const PACKAGE: &str = "linux-source-6.12";
 const CONFIGURATION: &str = include_str!("kernel.config");
 /// Source of the library that is loaded into the kernel.
 const PRELOAD: &str = include_str!("preload.c");
+/// Text of the licence in the source.
+const LICENCE: &str = "LICENSES/preferred/GPL-2.0";
 /// Names of files in the folder of a built kernel.
 const PROGRAM_FILE: &str = "linux";
 const PRELOAD_FILE: &str = "preload.so";
@@ -143,7 +145,7 @@ impl Kernel {
         configure(&work)?;
         compile(&work, jobs, report)?;
         build_preload(&folder)?;
-        for (from, to) in [("COPYING", "COPYING"), (".config", "config"), (PROGRAM_FILE, PROGRAM_FILE)] {
+        for (from, to) in [(LICENCE, "COPYING"), (".config", "config"), (PROGRAM_FILE, PROGRAM_FILE)] {
             let failed = |cause| LabError::System { what: format!("storing {to} in {}", folder.display()), cause };
             std::fs::copy(work.join(from), folder.join(format!("{to}.new"))).map_err(failed)?;
             std::fs::rename(folder.join(format!("{to}.new")), folder.join(to)).map_err(failed)?;
@@ -252,6 +254,8 @@ fn configure(work: &Path) -> Result<(), LabError> {
 fn make(work: &Path) -> Command {
     let mut command = Command::new("make");
     command.current_dir(work).arg("ARCH=um").env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
+    // The version that `uname` prints is the same in each build.
+    command.env("KBUILD_BUILD_TIMESTAMP", "2025-01-01").env("KBUILD_BUILD_USER", "imbrex").env("KBUILD_BUILD_HOST", "lab");
     command
 }
 
