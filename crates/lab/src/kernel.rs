@@ -255,7 +255,10 @@ fn make(work: &Path) -> Command {
     let mut command = Command::new("make");
     command.current_dir(work).arg("ARCH=um").env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
     // The version that `uname` prints is the same in each build.
-    command.env("KBUILD_BUILD_TIMESTAMP", "2025-01-01").env("KBUILD_BUILD_USER", "imbrex").env("KBUILD_BUILD_HOST", "lab");
+    command
+        .env("KBUILD_BUILD_TIMESTAMP", "2025-01-01")
+        .env("KBUILD_BUILD_USER", "imbrex")
+        .env("KBUILD_BUILD_HOST", "lab");
     command
 }
 
