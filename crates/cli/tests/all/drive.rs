@@ -186,7 +186,8 @@ fn what_is_missing_is_named() {
     assert!(code == Some(1) && said.contains("make the folder first"), "{code:?}, {said}");
     let (code, said) = failure(&["serve"]);
     assert!(code == Some(2), "{code:?}, {said}");
-    assert!(said.contains("<FILE|--drive <DRIVE>>") && said.contains("<--nbd <ADDRESS>|--ublk [<ID>]>"), "{said}");
+    let ways = "<--nbd <ADDRESS>|--ublk [<ID>]|--vhost-user <PATH>>";
+    assert!(said.contains("<FILE|--drive <DRIVE>>") && said.contains(ways), "{said}");
 }
 
 #[test]
