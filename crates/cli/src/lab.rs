@@ -24,7 +24,7 @@ use crate::output;
 /// Interval at which the terminal shows the progress of a run.
 const SHOW_EVERY: Duration = Duration::from_millis(500);
 /// Files of the source that a build compiles, about: Linux 6.12 with the lab's options.
-const COMPILED_ABOUT: u64 = 2300;
+const COMPILED_ABOUT: u64 = 1200;
 
 /// Runs the command.
 pub(crate) fn run(command: &LabCommand, quiet: bool) -> Result<ExitCode, Failure> {
@@ -80,7 +80,8 @@ fn run_task(args: &LabRunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let kernel = kernel.map_err(failure)?;
     check_tools(args)?;
     let folder = Folder::new(args.out.as_deref())?;
-    let drives = attach(args, &folder)?;
+    // A folder without a run would only be in the way of the next try.
+    let drives = attach(args, &folder).inspect_err(|_| folder.discard())?;
     let labels: Vec<String> = drives.iter().map(|drive| drive.drive.drive().label.clone()).collect();
     let ns = |span: imbrex_disk::SimDuration| Duration::from_nanos(span.0);
     let task = Task {
@@ -101,8 +102,8 @@ fn run_task(args: &LabRunArgs, quiet: bool) -> Result<ExitCode, Failure> {
         shown.update(progress);
         interrupt::requested()
     });
-    let outcome = outcome.map_err(failure)?;
     shown.finish();
+    let outcome = outcome.map_err(failure)?;
     finish(args, &folder, labels, outcome, quiet)
 }
 
@@ -141,9 +142,13 @@ impl Folder {
         })?;
         Ok(Folder { path: path.to_path_buf(), is_kept: true, _temporary: None })
     }
-}
 
-impl Folder {
+    /// Removes the folder, which this run has made.
+    fn discard(&self) {
+        // The failure that is reported says more than one of this.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+
     fn write(&self, name: &str, document: &Value) -> Result<(), Failure> {
         let path = self.path.join(name);
         let text = json::text(document).map_err(Failure::failed)?;
@@ -464,7 +469,7 @@ fn verdict(ended: &Ended, console: &str) -> ExitCode {
             span.as_secs()
         ),
         Ended::Kernel => with_console("the kernel ended before the command did"),
-        Ended::Interrupted => message!("imbrex: interrupted: the drives are as they were at that moment"),
+        Ended::Interrupted => message!("imbrex: interrupted: the caches of the drives were written back"),
     }
     ExitCode::Failed
 }

@@ -251,7 +251,7 @@ pub(crate) fn start(run: &Path, kernel: &Kernel, task: &Task, drives: usize) -> 
         command.arg(format!("virtio_uml.device={}:{BLOCK_DEVICE}", drive_name(index)));
     }
     // The descriptors 0, 1 and 2 of the kernel: nothing, the console and the command's output, the command's errors.
-    command.args(["con0=null,fd:1", "con=null", "ssl0=null,fd:3", "ssl1=null,fd:4", "ssl=null"]);
+    command.args(["con0=null,fd:1", "con=null", "ssl0=null,fd:200", "ssl1=null,fd:201", "ssl=null"]);
     command.args(["uml_dir=uml", "umid=lab", "root=none", "rootflags=/", "rootfstype=hostfs", "ro"]);
     command.args(["random.trust_cpu=off", "quiet", "panic=-1"]);
     // The guest names the folder as the kernel's process does.
@@ -276,22 +276,17 @@ pub(crate) fn start(run: &Path, kernel: &Kernel, task: &Task, drives: usize) -> 
     child
 }
 
-/// Gives the started process these files as the descriptors 3 and 4.
+/// Gives the started process these files as the descriptors 200 and 201. The standard library has its own descriptors below.
 fn with_descriptors(command: &mut Command, files: [&File; 2]) {
     use std::os::fd::AsRawFd;
     let numbers = files.map(AsRawFd::as_raw_fd);
     #[expect(unsafe_code, reason = "descriptors of a child are set between fork and exec")]
-    // SAFETY: the closure calls only fcntl and dup2, which may be called between fork and exec. The files are open until
+    // SAFETY: the closure calls only dup2, which may be called between fork and exec. The files are open until
     // the child has started.
     unsafe {
         command.pre_exec(move || {
-            // First out of the way of the numbers 3 and 4.
-            let mut moved = [0; 2];
             for (index, number) in numbers.iter().enumerate() {
-                moved[index] = libc::fcntl(*number, libc::F_DUPFD_CLOEXEC, 10);
-            }
-            for (index, number) in moved.iter().enumerate() {
-                if *number < 0 || libc::dup2(*number, 3 + index as i32) < 0 {
+                if libc::dup2(*number, 200 + index as i32) < 0 {
                     return Err(io::Error::last_os_error());
                 }
             }

@@ -94,7 +94,8 @@ impl Kernel {
         let program = program.canonicalize().map_err(failed)?;
         let folder = cache()?;
         let preload = folder.join(PRELOAD_FILE);
-        if !preload.is_file() {
+        // Another version of this crate may have built another.
+        if !preload.is_file() || std::fs::read_to_string(folder.join("preload.c")).is_ok_and(|text| text != PRELOAD) {
             make_folder(&folder)?;
             build_preload(&folder)?;
         }
@@ -133,17 +134,18 @@ impl Kernel {
         check_tools(source)?;
         let folder = cache()?;
         make_folder(&folder)?;
-        let work = folder.join("build");
-        remove_folder(&work)?;
-        make_folder(&work)?;
-        let archive = archive(source, &work, report)?;
+        let failed = |cause| LabError::System { what: format!("making a folder in {}", folder.display()), cause };
+        // A build that fails, or runs beside another, leaves nothing behind.
+        let temporary = tempfile::Builder::new().prefix("build").tempdir_in(&folder).map_err(failed)?;
+        let work = temporary.path();
+        let archive = archive(source, work, report)?;
         stop_if(report(Step::Unpack))?;
         let mut unpack = Command::new("tar");
-        unpack.arg("-xf").arg(&archive).args(["--strip-components=1", "-C"]).arg(&work);
+        unpack.arg("-xf").arg(&archive).args(["--strip-components=1", "-C"]).arg(work);
         finish(&mut unpack, "unpacking the source")?;
         stop_if(report(Step::Configure))?;
-        configure(&work)?;
-        compile(&work, jobs, report)?;
+        configure(work)?;
+        compile(work, jobs, report)?;
         build_preload(&folder)?;
         for (from, to) in [(LICENCE, "COPYING"), (".config", "config"), (PROGRAM_FILE, PROGRAM_FILE)] {
             let failed = |cause| LabError::System { what: format!("storing {to} in {}", folder.display()), cause };
@@ -154,7 +156,6 @@ impl Kernel {
         let asked = folder.join(ASKED_FILE);
         let failed = |cause| LabError::System { what: format!("writing {}", asked.display()), cause };
         std::fs::write(&asked, asked_for()).map_err(failed)?;
-        remove_folder(&work)?;
         Ok(Kernel::in_folder(&folder))
     }
 }
@@ -307,15 +308,6 @@ fn finish(command: &mut Command, what: &str) -> Result<(), LabError> {
 fn make_folder(folder: &Path) -> Result<(), LabError> {
     let failed = |cause| LabError::System { what: format!("making the folder {}", folder.display()), cause };
     std::fs::create_dir_all(folder).map_err(failed)
-}
-
-fn remove_folder(folder: &Path) -> Result<(), LabError> {
-    match std::fs::remove_dir_all(folder) {
-        Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-            Err(LabError::System { what: format!("removing {}", folder.display()), cause })
-        }
-        _ => Ok(()),
-    }
 }
 
 fn stop_if(is_stopped: bool) -> Result<(), LabError> {

@@ -19,14 +19,14 @@ mod world;
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use imbrex_device::EmulatedDrive;
 use imbrex_disk::SimTime;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use imbrex_serve::vhost_user::wait;
 use thiserror::Error;
 
 pub use crate::guest::{Disturbance, FileSystem, Task, drive_name};
@@ -35,7 +35,7 @@ pub use crate::world::{Counts, Ended};
 
 use crate::calendar::Calendar;
 use crate::guest::Running;
-use crate::world::{Bounds, VirtualDrive, World};
+use crate::world::{VirtualDrive, World};
 
 /// The usual time of day at the start of a guest: 2025-01-01, in nanoseconds since 1970.
 pub const TIME_OF_DAY_NS: u64 = 1_735_689_600_000_000_000;
@@ -223,8 +223,7 @@ pub fn run(
         _ => task.time_of_day_ns,
     };
     let calendar = Calendar::begin(socket, time_of_day_ns).map_err(|error| console(error.to_string()))?;
-    let bounds = Bounds { cut: limits.cut, limit: limits.time, busy: limits.busy };
-    let mut world = World::new(calendar, attached, bounds);
+    let mut world = World::new(calendar, attached, *limits);
     let since = |later: SimTime, earlier: SimTime| Duration::from_nanos(later.0 - earlier.0);
     let mut look = |now: SimTime, begun: Option<SimTime>| {
         progress(Progress { now: since(now, SimTime::ZERO), of_command: begun.map(|begun| since(now, begun)) })
@@ -254,10 +253,8 @@ pub fn run(
 /// Waits for the connection of the started kernel.
 fn accept(listener: &UnixListener, running: &mut Running) -> io::Result<std::os::unix::net::UnixStream> {
     let begun = Instant::now();
-    let tick = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     loop {
-        let mut fds = [PollFd::new(listener, PollFlags::IN)];
-        if poll(&mut fds, Some(&tick))? > 0 {
+        if !wait(&[listener.as_fd()], Duration::from_millis(50))?.is_empty() {
             return listener.accept().map(|(stream, _)| stream);
         }
         if let Some(status) = running.0.try_wait()? {

@@ -12,8 +12,7 @@
 //! 1. The guest runs only up to the next event of a drive.
 //! 2. No decision depends on the machine's clock, except that a guest that computes too long is ended.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -22,10 +21,10 @@ use std::time::{Duration, Instant};
 use imbrex_device::{Completion, EmulatedDrive, Io, IoKind};
 use imbrex_disk::SimTime;
 use imbrex_serve::Facts;
-use imbrex_serve::vhost_user::{Backend, BlockDevice, Effect, Message, Session, Submitted, device_of};
+use imbrex_serve::vhost_user::{Backend, BlockDevice, Effect, Message, Session, Submitted, device_of, wait};
 use imbrex_sim::Stepped;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::Limits;
 use crate::calendar::{Calendar, Heard};
 
 /// Virtual time for which the guest runs without asking its clock, at most. So the time of a mark is known this well.
@@ -42,9 +41,8 @@ pub(crate) struct VirtualDrive {
     now: SimTime,
     /// Time of the first request.
     begun: Option<SimTime>,
-    /// Completed requests whose answers are not due yet: (time, order), earliest first.
-    due: BinaryHeap<Reverse<(SimTime, u64)>>,
-    completions: BTreeMap<u64, Completion>,
+    /// Completed requests whose answers are not due yet, by the time of the answer and their order.
+    due: BTreeMap<(SimTime, u64), Completion>,
     next_order: u64,
     /// Time of the drive's next work, if it has any.
     work_at: Option<SimTime>,
@@ -66,7 +64,7 @@ impl Backend for VirtualDrive {
                 Submitted::Accepted(number)
             }
             Err(error) => {
-                self.log.refused += 1;
+                self.log.counts.refused += 1;
                 Submitted::Answered(Vec::new(), Err(error))
             }
         }
@@ -79,8 +77,7 @@ impl VirtualDrive {
             drive,
             now: SimTime::ZERO,
             begun: None,
-            due: BinaryHeap::new(),
-            completions: BTreeMap::new(),
+            due: BTreeMap::new(),
             next_order: 0,
             work_at: None,
             log: Log::new(log),
@@ -97,23 +94,18 @@ impl VirtualDrive {
         };
         for mut completion in self.drive.completions() {
             completion.end = of_guest(completion.end);
-            self.due.push(Reverse((completion.end, self.next_order)));
-            self.completions.insert(self.next_order, completion);
+            self.due.insert((completion.end, self.next_order), completion);
             self.next_order += 1;
         }
     }
 
     fn answer_at(&self) -> Option<SimTime> {
-        self.due.peek().map(|Reverse((time, _))| *time)
+        self.due.keys().next().map(|(time, _)| *time)
     }
 
     /// Removes and returns the next completed request, if its answer is due by `now`.
     fn take_answer(&mut self, now: SimTime) -> Option<Completion> {
-        if self.answer_at()? > now {
-            return None;
-        }
-        let Reverse((_, order)) = self.due.pop()?;
-        self.completions.remove(&order)
+        (self.answer_at()? <= now).then(|| self.due.pop_first())?.map(|(_, completion)| completion)
     }
 
     /// Writes the rest of the log.
@@ -166,9 +158,8 @@ pub struct Counts {
 struct Log {
     writer: Option<Box<dyn Write + Send>>,
     first: u64,
-    waiting: VecDeque<Option<Entry>>,
+    waiting: VecDeque<Entry>,
     counts: Counts,
-    refused: u64,
     failure: Option<io::Error>,
 }
 
@@ -178,7 +169,7 @@ const LOG_HEADER: &str = "time,op,offset,size,device,latency,outcome\n";
 impl Log {
     fn new(mut writer: Option<Box<dyn Write + Send>>) -> Log {
         let failure = writer.as_mut().and_then(|writer| writer.write_all(LOG_HEADER.as_bytes()).err());
-        Log { writer, first: 0, waiting: VecDeque::new(), counts: Counts::default(), refused: 0, failure }
+        Log { writer, first: 0, waiting: VecDeque::new(), counts: Counts::default(), failure }
     }
 
     fn submitted(&mut self, number: u64, entry: Entry) {
@@ -186,13 +177,13 @@ impl Log {
             self.first = number;
         }
         assert_eq!(number, self.first + self.waiting.len() as u64, "the drive numbers requests in order");
-        self.waiting.push_back(Some(entry));
+        self.waiting.push_back(entry);
     }
 
     fn answered(&mut self, completion: &Completion) {
         let is_good = completion.outcome.is_ok();
         let index = (completion.number - self.first) as usize;
-        let entry = self.waiting[index].as_mut().expect("a request is answered once");
+        let entry = &mut self.waiting[index];
         entry.answered = Some((completion.end, is_good));
         let latency = completion.end.0 - entry.arrival.0;
         let counts = &mut self.counts;
@@ -209,11 +200,7 @@ impl Log {
         counts.errors += u64::from(!is_good);
         counts.latency_sum_ns += latency;
         counts.latency_max_ns = counts.latency_max_ns.max(latency);
-        while let Some(Some(entry)) = self.waiting.front()
-            && entry.answered.is_some()
-        {
-            let entry = *entry;
-            self.waiting.pop_front();
+        while let Some(entry) = self.waiting.pop_front_if(|entry| entry.answered.is_some()) {
             self.first += 1;
             self.write(&entry);
         }
@@ -241,9 +228,7 @@ impl Log {
 
     fn finish(&mut self) -> io::Result<Counts> {
         while let Some(entry) = self.waiting.pop_front() {
-            if let Some(entry) = entry {
-                self.write(&entry);
-            }
+            self.write(&entry);
         }
         if let Some(failure) = self.failure.take() {
             return Err(failure);
@@ -251,7 +236,7 @@ impl Log {
         if let Some(writer) = &mut self.writer {
             writer.flush()?;
         }
-        Ok(Counts { refused: self.refused, ..self.counts })
+        Ok(self.counts)
     }
 }
 
@@ -286,17 +271,6 @@ pub enum Ended {
     Interrupted,
 }
 
-/// Limits of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// Virtual time from the start of the command to the power cut, if there is one.
-    pub(crate) cut: Option<Duration>,
-    /// Virtual time from the start of the kernel to the end.
-    pub(crate) limit: Duration,
-    /// Wall-clock time for which the guest may compute without a wait.
-    pub(crate) busy: Duration,
-}
-
 /// Numbers that the guest writes to its clock. The low eight bits are a status.
 pub(crate) mod mark {
     /// The command begins.
@@ -321,7 +295,7 @@ pub(crate) struct Times {
 pub(crate) struct World {
     calendar: Calendar,
     drives: Vec<Attached>,
-    bounds: Bounds,
+    limits: Limits,
     times: Times,
     status: u8,
 }
@@ -329,12 +303,12 @@ pub(crate) struct World {
 impl World {
     /// Creates a world for the kernel that keeps its clock by `calendar`. It will connect to the listeners, one for each
     /// drive.
-    pub(crate) fn new(calendar: Calendar, drives: Vec<(UnixListener, VirtualDrive)>, bounds: Bounds) -> World {
+    pub(crate) fn new(calendar: Calendar, drives: Vec<(UnixListener, VirtualDrive)>, limits: Limits) -> World {
         let attach = |(listener, drive): (UnixListener, VirtualDrive)| {
             let facts = Facts::of(&drive.drive, false);
             Attached { listener, connection: None, facts, drive, is_due: false }
         };
-        World { calendar, drives: drives.into_iter().map(attach).collect(), bounds, times: Times::default(), status: 0 }
+        World { calendar, drives: drives.into_iter().map(attach).collect(), limits, times: Times::default(), status: 0 }
     }
 
     /// Moves time until the run ends. `look` is called now and then with the time, and returns whether to end.
@@ -377,7 +351,7 @@ impl World {
 
     /// Returns the time of the power cut, once the command has begun.
     fn cut_at(&self) -> Option<SimTime> {
-        let (cut, begun) = (self.bounds.cut?, self.times.begun?);
+        let (cut, begun) = (self.limits.cut?, self.times.begun?);
         Some(SimTime(begun.0.saturating_add(cut.as_nanos() as u64)))
     }
 
@@ -408,7 +382,7 @@ impl World {
         if self.cut_at().is_some_and(|cut| next >= cut) {
             return Ok(Some(self.cut()));
         }
-        if next.0 > self.bounds.limit.as_nanos() as u64 {
+        if next.0 > self.limits.time.as_nanos() as u64 {
             return Ok(Some(Ended::Limit));
         }
         // Work that is due may lie before the latest request of the guest.
@@ -495,7 +469,7 @@ impl World {
                     return Ok(Some(Ended::Interrupted));
                 }
                 let quiet = quiet_since.elapsed();
-                if quiet >= self.bounds.busy {
+                if quiet >= self.limits.busy {
                     return Ok(Some(Ended::Busy(quiet)));
                 }
                 continue;
@@ -566,16 +540,4 @@ impl World {
         }
         Ok(None)
     }
-}
-
-/// Waits until one of these descriptors can be read. Returns the indices of those that can, none after `longest`.
-fn wait(fds: &[std::os::fd::BorrowedFd<'_>], longest: Duration) -> io::Result<Vec<usize>> {
-    let mut polled: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-    let time = Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: i64::from(longest.subsec_nanos()) };
-    match poll(&mut polled, Some(&time)) {
-        Ok(_) => {}
-        Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    }
-    Ok(polled.iter().enumerate().filter(|(_, fd)| !fd.revents().is_empty()).map(|(index, _)| index).collect())
 }

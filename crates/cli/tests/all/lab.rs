@@ -51,6 +51,19 @@ fn wrong_words_are_refused_and_nothing_is_written() {
 }
 
 #[test]
+fn a_run_that_cannot_begin_leaves_no_folder() {
+    if !has_kernel("a run of the lab that cannot begin") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("run");
+    let words = ["lab", "run", "--drive", "cmr-7200", "--drive", "no-such-drive", "--out"];
+    let output = imbrex(&[&words[..], &[out.to_str().expect("UTF-8"), "--", "true"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("no-such-drive") && !out.exists(), "{}", said(&output));
+}
+
+#[test]
 fn the_options_of_the_kernel_are_printed() {
     let output = imbrex(&["lab", "build", "--print-config"]);
     assert!(output.status.success());

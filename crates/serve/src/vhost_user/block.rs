@@ -23,9 +23,9 @@ use crate::zones::{Operation, Ruling, ZoneRequest, Zones};
 const SECTOR_BYTES: u64 = 512;
 /// Largest request in bytes that is accepted.
 pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
-/// Largest discard in bytes, and largest write of zeros where that is a discard.
+/// Largest discard in bytes.
 const DISCARD_BYTES_MAX: u64 = 1 << 30;
-/// Largest write of zeros in bytes where zeros have to be written.
+/// Largest write of zeros in bytes.
 const ZEROES_BYTES_MAX: u64 = 8 << 20;
 /// Largest number of parts of a request's memory: the size of a queue less the header and the status.
 const SEGMENTS_MAX: u32 = 254;
@@ -91,10 +91,9 @@ pub fn device_of(facts: &Facts, queues: u16, has_flush: bool) -> (u64, Vec<u8>) 
     set(facts.zones.is_none(), feature::WRITE_ZEROES);
     set(facts.zones.is_some(), feature::ZONED);
     let sectors = |bytes: u64| (bytes / SECTOR_BYTES) as u32;
-    let (discard, zeroes) = match facts.trims_to_zeros {
-        true => (sectors(DISCARD_BYTES_MAX), sectors(DISCARD_BYTES_MAX)),
-        false => (0, sectors(ZEROES_BYTES_MAX)),
-    };
+    let discard = if facts.trims_to_zeros { sectors(DISCARD_BYTES_MAX) } else { 0 };
+    // A write of zeros may have to be written.
+    let zeroes = sectors(ZEROES_BYTES_MAX);
     let mut config = Vec::with_capacity(96);
     config.extend_from_slice(&(facts.capacity_bytes / SECTOR_BYTES).to_le_bytes());
     let mut words = |values: &[u32]| values.iter().for_each(|value| config.extend_from_slice(&value.to_le_bytes()));
@@ -146,6 +145,8 @@ struct Request {
     sectors: u32,
     /// For a write, the bytes to write.
     data: Vec<u8>,
+    /// For a write of zeros, whether the drive may drop the sectors.
+    may_unmap: bool,
     /// For an append, the sector at which it was written.
     appended: u64,
 }
@@ -292,8 +293,11 @@ impl BlockDevice {
             kind::OUT | kind::ZONE_APPEND => (IoKind::Write { fua: false }, std::mem::take(&mut request.data)),
             kind::FLUSH => (IoKind::Flush, Vec::new()),
             kind::DISCARD if self.trims_to_zeros => (IoKind::Trim, Vec::new()),
-            kind::WRITE_ZEROES if self.trims_to_zeros => (IoKind::Trim, Vec::new()),
-            kind::WRITE_ZEROES if length <= ZEROES_BYTES_MAX => zeros(length),
+            kind::WRITE_ZEROES if length > ZEROES_BYTES_MAX => {
+                return self.answer_to(request.queue, &request.chain.clone(), status::UNSUPPORTED);
+            }
+            kind::WRITE_ZEROES if self.trims_to_zeros && request.may_unmap => (IoKind::Trim, Vec::new()),
+            kind::WRITE_ZEROES => zeros(length),
             kind::GET_ID => return self.answer(request, &self.name.clone(), &Ok(()), backend),
             _ => return self.answer_to(request.queue, &request.chain.clone(), status::UNSUPPORTED),
         };
@@ -377,13 +381,23 @@ impl Request {
 /// The descriptors, and the status with which the guest gets them back.
 fn parse(queue: usize, chain: Chain) -> Result<Request, (Chain, u8)> {
     match parts(&chain) {
-        Ok((kind, sector, sectors, data)) => Ok(Request { queue, chain, kind, sector, sectors, data, appended: 0 }),
+        Ok(Parts { kind, sector, sectors, data, may_unmap }) => {
+            Ok(Request { queue, chain, kind, sector, sectors, data, may_unmap, appended: 0 })
+        }
         Err(status) => Err((chain, status)),
     }
 }
 
-/// Returns type, first sector, number of sectors and bytes to write of a request.
-fn parts(chain: &Chain) -> Result<(u32, u64, u32, Vec<u8>), u8> {
+/// The parts of a request in the memory of the guest, as [`Request`] has them.
+struct Parts {
+    kind: u32,
+    sector: u64,
+    sectors: u32,
+    data: Vec<u8>,
+    may_unmap: bool,
+}
+
+fn parts(chain: &Chain) -> Result<Parts, u8> {
     let broken = |_| status::IO_ERROR;
     let memory = chain.memory();
     let mut reader = chain.clone().reader(memory).map_err(|_| status::IO_ERROR)?;
@@ -402,7 +416,7 @@ fn parts(chain: &Chain) -> Result<(u32, u64, u32, Vec<u8>), u8> {
         0 => Ok((bytes / SECTOR_BYTES) as u32),
         _ => Err(status::IO_ERROR),
     };
-    let mut data = Vec::new();
+    let (mut data, mut may_unmap) = (Vec::new(), false);
     let sectors = match request_kind {
         kind::IN => whole(room)?,
         kind::OUT | kind::ZONE_APPEND => {
@@ -416,8 +430,15 @@ fn parts(chain: &Chain) -> Result<(u32, u64, u32, Vec<u8>), u8> {
             if given != RANGE_BYTES as u64 {
                 return Err(status::UNSUPPORTED);
             }
-            sector = u64::from_le_bytes(range[..8].try_into().expect("eight bytes"));
-            u32::from_le_bytes(range[8..12].try_into().expect("four bytes"))
+            let word = |from: usize| u32::from_le_bytes(range[from..from + 4].try_into().expect("four bytes"));
+            sector = u64::from(word(0)) | u64::from(word(4)) << 32;
+            // A discard has no flags, and a write of zeros this one.
+            const UNMAP: u32 = 1;
+            may_unmap = word(12) == UNMAP;
+            if word(12) != 0 && !(may_unmap && request_kind == kind::WRITE_ZEROES) {
+                return Err(status::UNSUPPORTED);
+            }
+            word(8)
         }
         // In a report, the number of zones that have room.
         kind::ZONE_REPORT => (room as usize / ZONE_BYTES).saturating_sub(1) as u32,
@@ -427,7 +448,7 @@ fn parts(chain: &Chain) -> Result<(u32, u64, u32, Vec<u8>), u8> {
     if sector > u64::MAX / SECTOR_BYTES - u64::from(u32::MAX) {
         return Err(status::IO_ERROR);
     }
-    Ok((request_kind, sector, sectors, data))
+    Ok(Parts { kind: request_kind, sector, sectors, data, may_unmap })
 }
 
 /// Writes the bytes of an answer, and its status after all the room for bytes. Returns the number of bytes up to the

@@ -35,7 +35,7 @@ use crate::socket::{Access, Socket};
 /// Number of queues of a device: a guest uses one for each of its processors.
 const QUEUES: u16 = 16;
 /// Interval at which the server looks whether it is to stop.
-const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A drive that is served to virtual machines at a Unix socket. Dropping this value removes the socket.
 pub struct VhostUserServer {
@@ -64,7 +64,7 @@ impl VhostUserServer {
     /// The socket fails.
     pub fn run(&self, should_stop: &dyn Fn() -> bool, mut report: impl FnMut(&io::Error)) -> io::Result<()> {
         while !should_stop() {
-            if wait(&[self.socket.as_fd()])?.is_empty() {
+            if wait(&[self.socket.as_fd()], LOOK_EVERY)?.is_empty() {
                 continue;
             }
             let stream = match self.socket.accept() {
@@ -81,10 +81,16 @@ impl VhostUserServer {
     }
 }
 
-/// Waits until one of these descriptors can be read, for at most [`LOOK_EVERY`]. Returns the indices of those that can.
-fn wait(fds: &[BorrowedFd<'_>]) -> io::Result<Vec<usize>> {
+/// Waits until one of these descriptors can be read, and returns the indices of those that can: none after `longest`, or
+/// after a signal.
+///
+/// # Errors
+///
+/// The system refuses to wait.
+pub fn wait(fds: &[BorrowedFd<'_>], longest: Duration) -> io::Result<Vec<usize>> {
     let mut polled: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-    match poll(&mut polled, Some(&LOOK_EVERY)) {
+    let time = Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: i64::from(longest.subsec_nanos()) };
+    match poll(&mut polled, Some(&time)) {
         Ok(_) => {}
         Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
@@ -144,7 +150,7 @@ impl Connection {
         // The drive completes all accepted requests: the answers have no reader any more.
         while self.device.outstanding() > 0 && served.is_ok() && !should_stop() {
             self.take_answers()?;
-            wait(&[self.answers.woken.as_fd()])?;
+            wait(&[self.answers.woken.as_fd()], LOOK_EVERY)?;
         }
         served
     }
@@ -157,7 +163,7 @@ impl Connection {
             let ready = {
                 let kicks = queues.iter().filter_map(|&queue| self.device.session().kick(queue)).map(AsFd::as_fd);
                 let fds: Vec<_> = [self.stream.as_fd(), self.answers.woken.as_fd()].into_iter().chain(kicks).collect();
-                wait(&fds)?
+                wait(&fds, LOOK_EVERY)?
             };
             for index in ready {
                 match index {
@@ -187,7 +193,7 @@ impl Connection {
             Effect::Kicked(queue) | Effect::Changed(queue) => self.take_requests(queue)?,
             Effect::Stopping(_) => {
                 while self.device.outstanding() > 0 {
-                    wait(&[self.answers.woken.as_fd()])?;
+                    wait(&[self.answers.woken.as_fd()], LOOK_EVERY)?;
                     self.take_answers()?;
                 }
             }

@@ -4,6 +4,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
+use imbrex_device::IoKind;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::message::{request, send_with_fds};
@@ -26,7 +27,8 @@ const SIZE: u16 = 64;
 /// Status of a request that was not answered.
 const UNTOUCHED: u8 = 0xee;
 
-struct Local(EmulatedDrive);
+/// A drive, and the operation of the latest request to it.
+struct Local(EmulatedDrive, Option<IoKind>);
 
 impl Backend for Local {
     fn with<T>(&mut self, look: impl FnOnce(&mut EmulatedDrive) -> T) -> T {
@@ -34,6 +36,7 @@ impl Backend for Local {
     }
 
     fn submit(&mut self, io: Io) -> Submitted {
+        self.1 = Some(io.kind);
         match self.0.serve(io) {
             Ok(completion) => Submitted::Answered(completion.buffer, completion.outcome),
             Err(error) => Submitted::Answered(Vec::new(), Err(error)),
@@ -67,7 +70,7 @@ impl Front {
         let memory: OwnedFd = memfd_create("guest", MemfdFlags::CLOEXEC).expect("memory");
         ftruncate(&memory, BYTES).expect("it can grow");
         let (front, back) = UnixStream::pair().expect("sockets");
-        let mut front = Front { memory: memory.into(), front, back, device, drive: Local(drive), requests: 0 };
+        let mut front = Front { memory: memory.into(), front, back, device, drive: Local(drive, None), requests: 0 };
         front.begin();
         front
     }
@@ -159,8 +162,8 @@ impl Front {
     }
 }
 
-fn range(sector: u64, sectors: u32) -> Vec<u8> {
-    [&sector.to_le_bytes()[..], &sectors.to_le_bytes(), &1_u32.to_le_bytes()].concat()
+fn range(sector: u64, sectors: u32, flags: u32) -> Vec<u8> {
+    [&sector.to_le_bytes()[..], &sectors.to_le_bytes(), &flags.to_le_bytes()].concat()
 }
 
 #[test]
@@ -171,12 +174,30 @@ fn data_come_back_and_zeros_after_a_discard() {
     assert_eq!(front.send(4, 0, &[]), 0, "a flush");
     assert_eq!(front.get(0, 40, 8192), (0, written.clone()));
     assert_eq!(front.get(0, 48, 512), (0, written[4096..4608].to_vec()));
-    assert_eq!(front.send(13, 0, &range(41, 2)), 0, "zeros");
+    assert_eq!(front.send(13, 0, &range(41, 2, 0)), 0, "zeros");
     let mut expected = written;
     expected[512..1536].fill(0);
     assert_eq!(front.get(0, 40, 8192), (0, expected));
     let (status, name) = front.get(8, 0, 20);
     assert_eq!((status, name.is_ascii()), (0, true), "a name");
+}
+
+#[test]
+fn zeros_keep_their_room_unless_the_guest_permits_to_drop_it() {
+    let layer = imbrex_layer::registry::all().into_iter().map(|info| info.name).find(|layer| {
+        let drive = small_drive(layer);
+        drive.drive().layer.keeps_trims() && drive.zoned_mode().is_none()
+    });
+    let mut front = Front::new(layer.expect("a layer remembers trims"));
+    for (flags, expected) in [(0, IoKind::Write { fua: false }), (1, IoKind::Trim)] {
+        assert_eq!(front.send(1, 0, &[7; 4096]), 0);
+        assert_eq!(front.send(13, 0, &range(0, 8, flags)), 0);
+        assert_eq!(front.drive.1, Some(expected), "flags {flags}");
+        assert_eq!(front.get(0, 0, 4096), (0, vec![0; 4096]));
+    }
+    assert_eq!(front.send(1, 0, &[7; 4096]), 0);
+    assert_eq!(front.send(11, 0, &range(0, 8, 0)), 0, "a discard");
+    assert_eq!(front.get(0, 0, 4096), (0, vec![0; 4096]));
 }
 
 #[test]
@@ -189,7 +210,9 @@ fn requests_against_the_format_are_errors_and_change_nothing() {
     assert_eq!(front.send(1, u64::MAX, &[9; 512]), 1, "past all addresses");
     assert_eq!(front.send(77, 0, &[]), 2, "an unknown type");
     assert_eq!(front.send(13, 0, &[1; 8]), 1, "half a range");
-    assert_eq!(front.send(13, 0, &range(0, u32::MAX)), 2, "too many zeros");
+    assert_eq!(front.send(13, 0, &range(0, u32::MAX, 1)), 2, "too many zeros");
+    assert_eq!(front.send(13, 0, &range(0, 1, 2)), 2, "an unknown flag");
+    assert_eq!(front.send(11, 0, &range(0, 1, 1)), 2, "a flag that a discard has not");
     assert_eq!(front.send(15, 0, &[9; 512]), 2, "an append to a drive without zones");
     assert_eq!(front.get(0, 0, 512), (0, vec![7; 512]));
     front.header(1, 0);
