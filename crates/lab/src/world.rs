@@ -200,7 +200,8 @@ impl Log {
         counts.errors += u64::from(!is_good);
         counts.latency_sum_ns += latency;
         counts.latency_max_ns = counts.latency_max_ns.max(latency);
-        while let Some(entry) = self.waiting.pop_front_if(|entry| entry.answered.is_some()) {
+        while let Some(&entry) = self.waiting.front().filter(|entry| entry.answered.is_some()) {
+            self.waiting.pop_front();
             self.first += 1;
             self.write(&entry);
         }
