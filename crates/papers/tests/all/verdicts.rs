@@ -46,7 +46,7 @@ fn verdicts_of_all_claims_are_those_that_are_pinned() {
 fn every_paper_s_experiment_has_results() {
     let results = results();
     for experiment in imbrex_papers::all() {
-        let is_paper = !["costs/", "validation/"].iter().any(|page| experiment.name.starts_with(page));
+        let is_paper = !["costs/", "lab/", "validation/"].iter().any(|page| experiment.name.starts_with(page));
         let has_results = results.iter().any(|results| results.experiment == experiment.name);
         assert_eq!(has_results, is_paper, "{}", experiment.name);
     }
