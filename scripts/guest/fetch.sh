@@ -11,7 +11,7 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 kernel_suite=bookworm-backports
 tools_suite=trixie
 tools=(bash coreutils util-linux mount kmod grep sed diffutils findutils e2fsprogs xfsprogs btrfs-progs f2fs-tools
-    zonefs-tools fio nbd-client busybox-static nilfs-tools tcc libc6-dev mdadm dmsetup)
+    zonefs-tools fio nbd-client busybox-static tcc libc6-dev mdadm dmsetup)
 # A program in C whose sources are unpacked and compiled on file systems of ours.
 sources=lua5.4
 # What the tests need of the modules; the others would only be unpacked.

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::args::{LabBuildArgs, LabCommand, LabRunArgs};
 use crate::error::ExitCode;
+use crate::events::EventsFile;
 use crate::interrupt;
 use crate::json;
 use crate::message;
@@ -79,9 +80,10 @@ fn run_task(args: &LabRunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     };
     let kernel = kernel.map_err(failure)?;
     check_tools(args)?;
+    let events = EventsFile::of(&args.events)?;
     let folder = Folder::new(args.out.as_deref())?;
     // A folder without a run would only be in the way of the next try.
-    let drives = attach(args, &folder).inspect_err(|_| folder.discard())?;
+    let drives = attach(args, &folder, events.as_ref()).inspect_err(|_| folder.discard())?;
     let labels: Vec<String> = drives.iter().map(|drive| drive.drive.drive().label.clone()).collect();
     let ns = |span: imbrex_disk::SimDuration| Duration::from_nanos(span.0);
     let task = Task {
@@ -104,7 +106,7 @@ fn run_task(args: &LabRunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     });
     shown.finish();
     let outcome = outcome.map_err(failure)?;
-    finish(args, &folder, labels, outcome, quiet)
+    finish(args, &folder, labels, outcome, events, quiet)
 }
 
 /// Returns an error if a program is missing with which the guest prepares its drives.
@@ -170,7 +172,7 @@ fn explained(
 }
 
 /// Returns the drives of the run, new ones first.
-fn attach(args: &LabRunArgs, folder: &Folder) -> Result<Vec<LabDrive>, Failure> {
+fn attach(args: &LabRunArgs, folder: &Folder, events: Option<&EventsFile>) -> Result<Vec<LabDrive>, Failure> {
     let count = args.drives.len() + args.images.len();
     const DRIVES_MAX: usize = 26;
     if count > DRIVES_MAX {
@@ -209,8 +211,11 @@ fn attach(args: &LabRunArgs, folder: &Folder) -> Result<Vec<LabDrive>, Failure> 
         };
         Ok(LabDrive { drive, log })
     };
-    for drive in attached.iter_mut().filter(|_| args.explain > 0) {
-        drive.explain(args.explain as usize);
+    for drive in &mut attached {
+        if args.explain > 0 {
+            drive.explain(args.explain as usize);
+        }
+        events.map_or(Ok(()), |events| events.record(drive, count))?;
     }
     attached.into_iter().enumerate().map(with_log).collect()
 }
@@ -294,6 +299,7 @@ fn finish(
     folder: &Folder,
     labels: Vec<String>,
     outcome: Outcome,
+    events: Option<EventsFile>,
     quiet: bool,
 ) -> Result<ExitCode, Failure> {
     let Outcome { ended, begun, command, total, wall, drives, console, exceeded_maps } = outcome;
@@ -316,6 +322,8 @@ fn finish(
             lost_bytes: if is_cut { lost_bytes } else { 0 },
         });
     }
+    // The drives were dropped, which ends their events.
+    events.map_or(Ok(()), EventsFile::join)?;
     let status = match ended {
         Ended::Command(status) | Ended::Preparation(status) => Some(status),
         _ => None,

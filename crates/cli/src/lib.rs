@@ -22,6 +22,7 @@ mod consent;
 mod displaced;
 mod drive;
 mod error;
+mod events;
 mod explain;
 mod file_limit;
 mod fit;

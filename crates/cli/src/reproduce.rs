@@ -24,6 +24,10 @@ pub(crate) fn listing() -> Listing {
 
 /// Executes the command.
 pub(crate) fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    if let (Some(name), Some(words)) = (&args.experiment, &args.in_guest) {
+        output::line(&imbrex_papers::in_guest(name, words)?);
+        return Ok(ExitCode::Done);
+    }
     let chosen = choose(args.experiment.as_deref())?;
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     let folder = Path::new(&args.out);

@@ -36,7 +36,7 @@ const PAPERS: &[Paper] = &[
             ("§3.2, fig. 3.1", "which sectors a write may damage", Ok("singh/section3.2")),
             ("table 5.1, figs 5.8, 5.9", "over-allocation by allocator at DID 16", Ok("singh/table5-1")),
             ("table 5.2, figs 5.10, 5.11", "over-allocation by allocator at DID 512", Ok("singh/table5-2")),
-            ("figs 5.1–5.7", "files read and written beside ext4 (NILFS2 is not run)", Ok("singh/fig5-1")),
+            ("figs 5.1–5.7", "files read and written beside ext4 and NILFS2", Ok("singh/fig5-1")),
             ("ch. 6", "cost of cleaning on caveat and strict-append disks", Ok("singh/chapter6")),
         ],
     ),

@@ -21,21 +21,19 @@ mod aghayev;
 mod cassuto;
 mod costs;
 mod experiment;
-mod guest;
 mod guide;
 mod hajkazemi;
 mod index;
 mod jin;
-mod kernel_fs;
 mod lab;
 mod later_drives;
+mod linux;
 mod over_seeds;
 mod page;
 mod proving_ground;
 mod replication;
 mod report;
 mod results;
-mod served;
 mod singh;
 mod sources;
 mod validation;
@@ -64,6 +62,21 @@ pub fn all() -> Vec<&'static Experiment> {
         proving_ground::ALL,
     ]
     .concat()
+}
+
+/// A part of an experiment that runs in a guest of the lab: takes words, and returns its result as JSON.
+type InGuest = fn(&[&str]) -> Result<String, Failure>;
+
+/// Runs the part of the experiment `name` that runs in a guest of the lab, and returns its result as JSON. The
+/// experiment itself calls this, with words of its own, separated by commas.
+///
+/// # Errors
+///
+/// The experiment has no such part, the words are not those that it expects, or the part fails.
+pub fn in_guest(name: &str, words: &str) -> Result<String, Failure> {
+    let part = jin::IN_GUEST.iter().find(|(experiment, _)| *experiment == name);
+    let (_, part) = part.ok_or_else(|| Failure::usage(format!("no part of {name} runs in a guest")))?;
+    part(&words.split(',').collect::<Vec<_>>())
 }
 
 /// Returns the experiment called `word` (`cassuto/fig12`), or all experiments of the paper `word` (`cassuto`), in the

@@ -9,8 +9,8 @@ use imbrex::simulate_options::time;
 use imbrex_disk::SimDuration;
 use imbrex_lab::FileSystem;
 
-use super::TableArgs;
 use super::size::size;
+use super::{EventArgs, TableArgs};
 
 /// `imbrex lab`.
 #[derive(Subcommand, Debug)]
@@ -93,6 +93,10 @@ pub(crate) struct LabRunArgs {
     /// State the causes of this many requests with the longest latencies, for each drive. With --out also in explain.json.
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub explain: u32,
+
+    /// File of events. The time of a drive begins with its first request.
+    #[command(flatten)]
+    pub events: EventArgs,
 
     /// Print summary.json instead of the command's output and the table.
     #[arg(long)]

@@ -128,4 +128,7 @@ pub(crate) struct ReproduceArgs {
     /// Print the claims as JSON.
     #[arg(long)]
     pub json: bool,
+    /// Run the part of the experiment that runs in a guest of the lab, with these words. The experiment itself calls this.
+    #[arg(long, value_name = "WORDS", hide = true, requires = "experiment")]
+    pub in_guest: Option<String>,
 }

@@ -37,6 +37,7 @@ fn wrong_words_are_refused_and_nothing_is_written() {
         ([run, &["--fs", "ntfs", "--", "true"]].concat(), "ext4"),
         ([run, &["--memory", "1MiB", "--", "true"]].concat(), "--memory"),
         ([run, &["--cut", "soon", "--", "true"]].concat(), "--cut"),
+        ([run, &["--from", "1s", "--", "true"]].concat(), "--trace-events"),
     ] {
         let output = imbrex(&words);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {}", said(&output));
@@ -91,7 +92,9 @@ fn a_simulation_of_the_log_answers_at_the_same_times() {
     let at = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_string();
     let (drive, out) = ("emulated-smr-1:region_size=4MiB,cache_size=16MiB", at("run"));
     let script = "for i in 1 2 3; do cp -r /etc/init.d /mnt/vda/$i; sync; sleep 2; done; cat /mnt/vda/*/* > /dev/null";
-    let output = imbrex(&["lab", "run", "--drive", drive, "--fs", "ext4", "--out", &out, "--", "sh", "-c", script]);
+    let events = at("events");
+    let words = ["lab", "run", "--drive", drive, "--fs", "ext4", "--out", &out, "--trace-events", &events];
+    let output = imbrex(&[&words[..], &["--", "sh", "-c", script]].concat());
     assert!(output.status.success(), "{}", said(&output));
     let expected = log(&folder.path().join("run/vda.csv"));
     let (trace, results) = (at("run/vda.csv"), at("results"));
@@ -106,6 +109,11 @@ fn a_simulation_of_the_log_answers_at_the_same_times() {
     for (index, (found, (time, latency))) in found.iter().zip(expected).enumerate() {
         assert_eq!(*found, (time - first, time - first + latency), "request {index}");
     }
+    // The file of events has the drive's name, and, as each request is a slice, many bytes for each.
+    let events = fs::read(&events).expect("the events were written");
+    let has = |text: &str| events.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(has(&format!("imbrex drive 0: {drive}")) && has("cleaning"), "{} bytes", events.len());
+    assert!(events.len() > 40 * found.len(), "{} bytes for {} requests", events.len(), found.len());
 }
 
 /// Returns (arrival, end) in nanoseconds of each request of a simulation, in order of arrival.

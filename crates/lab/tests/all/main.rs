@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use imbrex_device::EmulatedDrive;
 use imbrex_lab::{Disturbance, Ended, FileSystem, Kernel, LabDrive, Limits, Outcome, Task, is_installed, run};
 
 /// A log that a test reads.
@@ -125,6 +126,63 @@ fn two_runs_are_equal_and_each_source_of_differences_is_noticed() {
     for disturbance in [Disturbance::Addresses, Disturbance::Paths, Disturbance::TimeOfDay] {
         let disturbed = seen(Asked { disturbance: Some(disturbance), ..asked() }.run(&kernel));
         assert_ne!(first, disturbed, "{disturbance:?}");
+    }
+}
+
+/// Returns the bytes that a drive holds, each run of them with its place.
+fn contents(drive: &mut EmulatedDrive) -> Vec<(u64, Vec<u8>)> {
+    let mut runs = Vec::new();
+    drive.allocation(0, drive.capacity_bytes(), &mut runs).expect("the drive is whole");
+    let mut place = 0;
+    let mut held = Vec::new();
+    for (length, is_held) in runs {
+        if is_held {
+            let mut bytes = vec![0; length as usize];
+            drive.read(place, &mut bytes).expect("the drive is whole");
+            held.push((place, bytes));
+        }
+        place += length;
+    }
+    held
+}
+
+#[test]
+fn two_runs_are_equal_on_each_file_system() {
+    let Some(kernel) = kernel("equal runs on each file system of the lab") else { return };
+    // Directories, small and large files, renamed, removed and synced, by two processes at a time.
+    let script = "cd /mnt/vda
+        work() { for i in $(seq 60); do mkdir -p $1/$((i % 7)); head -c $((i * 3000)) /dev/urandom > $1/$((i % 7))/$i; sync $1/$((i % 7))/$i;
+            if [ $((i % 3)) = 0 ]; then mv $1/$((i % 7))/$i $1/moved$i; fi; if [ $((i % 5)) = 0 ]; then rm -f $1/moved$((i - 3)); fi; done; }
+        work a & work b; wait; head -c 20000000 /dev/zero > large; sync; find . -printf '%p %s %T@ %i\n' | sort; df .";
+    for (name, file_system) in FileSystem::ALL {
+        if !is_installed(file_system.maker()[0]) {
+            eprintln!("skipped: equal runs on {name} (no {})", file_system.maker()[0]);
+            continue;
+        }
+        let asked = || Asked {
+            file_system: Some(file_system),
+            ..Asked::new("hm-zoned+set-associative:geometry.tracks=85", script)
+        };
+        let [(first, held), (second, held_again)] = [(), ()].map(|()| {
+            let mut run = asked().run(&kernel);
+            assert_eq!(run.outcome.ended, Ended::Command(0), "{name}: {}{}", run.errors, run.console);
+            let held = contents(&mut run.outcome.drives[0].0);
+            (run, held)
+        });
+        assert!(
+            held.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() > 20_000_000,
+            "{name}: the drive has the files"
+        );
+        assert!(first.output.lines().count() > 100, "{name}: {}", first.output);
+        let times = |run: &Run| (run.outcome.begun, run.outcome.command, run.outcome.total, run.outcome.drives[0].1);
+        assert_eq!(times(&first), times(&second), "{name}");
+        assert_eq!(
+            (first.output, first.errors, first.console),
+            (second.output, second.errors, second.console),
+            "{name}"
+        );
+        assert!(first.log == second.log, "{name}: the requests of the drive");
+        assert!(held == held_again, "{name}: the bytes on the drive");
     }
 }
 

@@ -12,10 +12,10 @@ use imbrex::Failure;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex_fs::load::bench::{tree_directories, tree_path};
 use imbrex_fs::load::random::Choices;
+use serde::{Deserialize, Serialize};
 
 use super::choices::{FILE_BYTES, FILES, MEMORY_BYTES, PC_DISK, READS, SEED, WARM_READS, WIDTH};
-use super::memory::MemoryBound;
-use crate::kernel_fs::KernelFs;
+use crate::linux::{Linux, MAKE_EXT4, MOUNT_EXT4, Script};
 use crate::report::Table;
 use crate::{ClaimKind, Experiment, Replication, Report};
 
@@ -26,9 +26,15 @@ pub(super) const EXPERIMENT: Experiment =
 /// Shell script that reads a list of files one after the other. Its first argument is the `cgroup.procs` file of the
 /// group that bounds its memory.
 const READER: &str = "echo $$ > \"$0\" && exec xargs -d '\\n' cat";
+/// In the guest: the mount point, the device's counters, the control group of the reader.
+const MOUNTED: &str = "/mnt/t";
+const COUNTERS: &str = "/sys/block/vda/stat";
+const GROUP: &str = "/sys/fs/cgroup/reader";
+/// Memory of the guest in bytes. The reader's memory is bounded further.
+const GUEST_BYTES: u64 = 4 << 30;
 
 /// Numbers of I/Os at the device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Counted {
     reads: u64,
     writes: u64,
@@ -76,9 +82,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     report.figures.push(("jin-fig2.svg".into(), chart(&curves)));
     report.remarks.push(
         "Fig. 2 of Jin 2014 is a curve without numbers; the text names one, three I/Os for metadata for each file \
-         with 800,000 files. Our counts differ from run to run (see the page Findings). The number of writes during \
-         the counted reads depends on the timers of the kernel. The contents of the memory depend on the moments at \
-         which the kernel reclaims memory, and on the other work of the machine."
+         with 800,000 files. Two runs with one seed give equal counts."
             .into(),
     );
     Ok(report)
@@ -86,7 +90,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
 
 fn method() -> String {
     format!(
-        "The experiment runs ext4 of the host's kernel on a served drive `{PC_DISK}`. The files have {FILE_BYTES} \
+        "The experiment runs ext4 of Linux 6.12 in the lab on a drive `{PC_DISK}`. The files have {FILE_BYTES} \
          bytes, {WIDTH} in a directory, as in filebench's `fileserver.f`. After they are made, ext4 is mounted \
          again. One reader, whose memory is limited together with the memory that the kernel uses for it, reads \
          {WARM_READS} files in random order (seed {SEED}), and then {READS} others. The I/Os of the block device are \
@@ -100,25 +104,50 @@ fn method() -> String {
 }
 
 /// Returns the device's I/Os during the counted reads, for each size of memory.
-fn count(files: u64, replication: &Replication, tell: &dyn Fn(&str)) -> Result<Vec<Counted>, Failure> {
-    tell("made");
-    let mut kernel = KernelFs::ext4(PC_DISK)?;
-    make(kernel.directory(), files).map_err(Failure::failed)?;
-    let order = order(files, replication.seed(SEED));
-    let each = order.chunks(WARM_READS + READS);
+fn count(files: u64, replication: &Replication, say: &dyn Fn(&str)) -> Result<Vec<Counted>, Failure> {
+    let linux = Linux::with(&[("mkfs.ext4", "e2fsprogs")])?;
+    let seed = replication.seed(SEED);
+    let text = format!(
+        "mount -t cgroup2 none /sys/fs/cgroup && echo +memory > /sys/fs/cgroup/cgroup.subtree_control && mkdir {GROUP} && \
+         {MAKE_EXT4} /dev/vda && mkdir {MOUNTED} && {MOUNT_EXT4} /dev/vda {MOUNTED} && \
+         IMBREX reproduce {} --in-guest {files},{seed}",
+        EXPERIMENT.name
+    );
+    let script = Script { memory_bytes: GUEST_BYTES, ..Script::new("files", text, seed) };
+    let ran = linux.run(&script, &[PC_DISK.into()], replication, say)?;
+    serde_json::from_str(&ran.output).map_err(Failure::failed)
+}
+
+/// The part of the experiment that runs in the guest, on a new and mounted file system: makes the files, reads, and
+/// returns the counts. The words are the number of files and the seed.
+pub(super) fn in_guest(words: &[&str]) -> Result<String, Failure> {
+    let numbers: Option<Vec<u64>> = words.iter().map(|word| word.parse().ok()).collect();
+    let Some(&[files, seed]) = numbers.as_deref() else { return Err(Failure::usage("two numbers are needed")) };
+    let directory = Path::new(MOUNTED);
+    make(directory, files).map_err(Failure::failed)?;
+    let order = order(files, seed);
     let mut counted = Vec::new();
-    for (bytes, numbers) in MEMORY_BYTES.into_iter().zip(each) {
-        tell("read");
-        kernel.remount()?;
-        let bound = MemoryBound::new(bytes)?;
+    for (bytes, numbers) in MEMORY_BYTES.into_iter().zip(order.chunks(WARM_READS + READS)) {
+        // The kernel caches nothing of a file system that is mounted anew.
+        call("umount", &[MOUNTED])?;
+        let [mount, options @ ..] = &MOUNT_EXT4.split(' ').collect::<Vec<_>>()[..] else { unreachable!("a command") };
+        call(mount, &[options, &["/dev/vda", MOUNTED]].concat())?;
+        std::fs::write(format!("{GROUP}/memory.max"), bytes.to_string()).map_err(Failure::failed)?;
         let (warm, measured) = numbers.split_at(WARM_READS);
-        read(kernel.directory(), &bound, warm)?;
-        let before = device_counts(&kernel.device())?;
-        read(kernel.directory(), &bound, measured)?;
-        let after = device_counts(&kernel.device())?;
+        read(directory, warm)?;
+        let before = device_counts()?;
+        read(directory, measured)?;
+        let after = device_counts()?;
         counted.push(Counted { reads: after.reads - before.reads, writes: after.writes - before.writes });
     }
-    Ok(counted)
+    serde_json::to_string(&counted).map_err(Failure::failed)
+}
+
+fn call(program: &str, arguments: &[&str]) -> Result<(), Failure> {
+    let failed = |reason: String| Failure::failed(format!("{program}: {reason}"));
+    let status = Command::new(program).args(arguments).stdout(Stdio::null()).status();
+    let status = status.map_err(|error| failed(error.to_string()))?;
+    if status.success() { Ok(()) } else { Err(failed(status.to_string())) }
 }
 
 fn make(directory: &Path, files: u64) -> std::io::Result<()> {
@@ -143,10 +172,10 @@ fn order(files: u64, seed: u64) -> Vec<u64> {
 }
 
 /// Reads files, then waits until all dirty data and metadata are on the device.
-fn read(directory: &Path, bound: &MemoryBound, numbers: &[u64]) -> Result<(), Failure> {
+fn read(directory: &Path, numbers: &[u64]) -> Result<(), Failure> {
     let mut reader = Command::new("sh")
         .args(["-c", READER])
-        .arg(bound.door())
+        .arg(format!("{GROUP}/cgroup.procs"))
         .current_dir(directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -164,11 +193,10 @@ fn read(directory: &Path, bound: &MemoryBound, numbers: &[u64]) -> Result<(), Fa
     rustix::fs::syncfs(&opened).map_err(Failure::failed)
 }
 
-fn device_counts(device: &Path) -> Result<Counted, Failure> {
-    let name = device.file_name().expect("a device has a name").to_string_lossy().into_owned();
-    let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).map_err(Failure::failed)?;
+fn device_counts() -> Result<Counted, Failure> {
+    let text = std::fs::read_to_string(COUNTERS).map_err(Failure::failed)?;
     parse_counts(&text)
-        .ok_or_else(|| Failure::failed(format!("/sys/block/{name}/stat: '{text}' has no counts of reads and writes")))
+        .ok_or_else(|| Failure::failed(format!("{COUNTERS}: '{text}' has no counts of reads and writes")))
 }
 
 /// Returns the completed reads and writes: fields 1 and 5 of `/sys/block/DEVICE/stat`.

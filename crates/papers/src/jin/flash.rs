@@ -4,7 +4,7 @@
 use imbrex::Failure;
 
 use super::choices::{
-    CACHE_FLASH, CHECKPOINT_NS, CUT_FLASH, FLASH_BYTES, RAID_DISK, SEED, SERVER_FILES, SMALLER, USED_DISK,
+    CHECKPOINT_NS, CUT_FLASH, FASTER_FLASH, FLASH_BYTES, RAID_DISK, SEED, SERVER_FILES, SMALLER, USED_DISK,
 };
 use super::each;
 use super::fig09::Outcome;
@@ -49,7 +49,7 @@ fn method() -> String {
          each disk (`{USED_DISK}`) with the flash `{CUT_FLASH}`. A checkpoint is taken each {:.1} s: the interval of \
          F2FS, which the paper cites, is 60 s, and we assume that a {SMALLER}th of the load takes a {SMALLER}th of the \
          time. The second run takes checkpoints when the log fills, as `imbrex fs` does by default. The third has \
-         whole disks (`{RAID_DISK}`) and the whole flash (`{CACHE_FLASH}`), as on the page of fig. 9. Flash used is \
+         whole disks (`{RAID_DISK}`) and the whole flash (`{FASTER_FLASH}`), as on the page of fig. 9. Flash used is \
          two checkpoints, the log that is needed, and the checksums of all stored data, at the end of the load. The \
          values were chosen before the first run (commit {}). The outer 80th of each disk was tried before, and `mkfs` \
          refused it.",
@@ -100,7 +100,7 @@ fn speed_table(found: &[(Outcome, OnFlash)]) -> Table {
             name.to_string(),
             format!("{:.2}", before.disk_seconds()),
             format!("{:.0}", run.rate()),
-            format!("{:.2}", run.latency_ns as f64 / 1e6),
+            run.latency_ns.map_or("–".into(), |ns| format!("{:.2}", ns as f64 / 1e6)),
         ]
     };
     Table::new("Speed", &columns, SETUPS.iter().zip(found).map(line))

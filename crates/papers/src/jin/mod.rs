@@ -1,6 +1,6 @@
 //! Jin 2014, "HiSMRfs: a High Performance File System for Shingled Storage Array": the metadata I/Os of a file read
 //! (§II.B), the parts of HiSMRfs (§II.D), HiSMRfs against SMRfs (§III.A), and HiSMRfs against ext4 with a flash cache
-//! (§III.B). Runs on the file systems of `imbrex-fs` and on ext4 of a Linux kernel.
+//! (§III.B). Runs on the file systems of `imbrex-fs`, and in the lab on ext4.
 
 mod choices;
 mod collection;
@@ -9,7 +9,6 @@ mod fig06;
 mod fig09;
 mod flash;
 mod hot_zone;
-mod memory;
 mod metadata;
 mod rebuild;
 
@@ -24,7 +23,7 @@ use imbrex_fs::{Device, Executor, Fs, MountOptions};
 use indicatif::ProgressBar;
 use uuid::Uuid;
 
-use super::{Experiment, Replication};
+use super::{Experiment, InGuest, Replication};
 
 /// The experiments, in the paper's order.
 pub(crate) const ALL: &[&Experiment] = &[
@@ -37,6 +36,13 @@ pub(crate) const ALL: &[&Experiment] = &[
     &fig06::threads::EXPERIMENT,
     &fig09::EXPERIMENT,
     &flash::EXPERIMENT,
+];
+
+/// Parts of experiments that run in a guest of the lab, by the name of the experiment.
+pub(crate) const IN_GUEST: &[(&str, InGuest)] = &[
+    (fig02::EXPERIMENT.name, fig02::in_guest),
+    (fig06::EXPERIMENT.name, fig06::in_guest),
+    (fig09::EXPERIMENT.name, fig09::ext4::in_guest),
 ];
 
 /// Commit that has our choices, made before the first run.

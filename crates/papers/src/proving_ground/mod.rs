@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use imbrex::{Failure, human};
-use imbrex_lab::{
-    Counts, Ended, Kernel, LabDrive, Limits, Outcome, TIME_OF_DAY_NS, Task, YEAR_NS, is_installed, run as run_guest,
-};
+use imbrex_device::EmulatedDrive;
+use imbrex_device::drive::{Making, create_file_of, header_of};
+use imbrex_lab::{Counts, Ended, Kernel, Outcome};
 use serde::Deserialize;
 
+use crate::linux::{Linux, Ran, Script};
 use crate::report::Table;
 use crate::{Experiment, Replication, Report};
 
@@ -24,9 +25,6 @@ const LOAD: &str = include_str!("load.py");
 const SEED: u64 = 1;
 /// Virtual time from the mount to the cut of the power.
 const CUT: Duration = Duration::from_millis(10_345);
-/// Longest virtual time of a run.
-const LIMIT: Duration = Duration::from_secs(36_000);
-
 /// The drives: one mechanics, that of the host-managed profile, on fewer tracks, so that each has about 2.3 GiB.
 const CONVENTIONAL: &str = "hm-zoned+conventional:geometry.tracks=75";
 const DRIVE_MANAGED: &str = "hm-zoned+set-associative:geometry.tracks=85";
@@ -139,17 +137,14 @@ struct Row {
 
 fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report { method: method(), ..Report::default() };
-    let kernel = match Kernel::cached() {
-        Ok(kernel) => kernel,
-        Err(error) => {
-            report.remarks.push(format!("Not run: {error}."));
-            return Ok(report);
-        }
-    };
+    if let Err(error) = Kernel::cached() {
+        report.remarks.push(format!("Not run: {error}."));
+        return Ok(report);
+    }
     let mut rows = Vec::new();
     for system in SYSTEMS {
         let bar = replication.progress.steps(system.name);
-        let row = measure(system, &kernel, replication, &|text| bar.set_message(text.to_string()));
+        let row = measure(system, replication, &|text| bar.set_message(text.to_string()));
         bar.finish_and_clear();
         if replication.progress.should_stop() {
             return Err(Failure::interrupted());
@@ -179,111 +174,55 @@ fn method() -> String {
 /// # Errors
 ///
 /// The reason why it cannot be run.
-fn measure(system: &System, kernel: &Kernel, replication: &Replication, say: &dyn Fn(&str)) -> Result<Row, String> {
-    let missing = system.needs.iter().chain(&[("python3", "python3")]).find(|(program, _)| !is_installed(program));
-    if let Some((program, package)) = missing {
-        return Err(format!("{program} is not installed (Debian package {package})"));
-    }
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let (make, mount, check) = (named(system.make)?, named(system.mount)?, named(system.check)?);
-    std::fs::write(folder.path().join("load.py"), LOAD).map_err(|error| error.to_string())?;
-    let load = format!("python3 {}/load.py /mnt/t {}", folder.path().display(), replication.seed(SEED));
-    let guest = |name: &str, script: &str, image: &Path, cut: Option<Duration>| {
-        let stop = &|| replication.progress.should_stop();
-        guest(kernel, folder.path(), name, script, image, cut, say, stop)
+fn measure(system: &System, replication: &Replication, say: &dyn Fn(&str)) -> Result<Row, Failure> {
+    let linux = Linux::with(&[system.needs, &[("python3", "python3")]].concat())?;
+    let System { make, mount, check, .. } = system;
+    let program = linux.folder().join("load.py");
+    std::fs::write(&program, LOAD).map_err(Failure::failed)?;
+    let load = format!("python3 {} /mnt/t {}", program.display(), replication.seed(SEED));
+    let guest = |name: &str, text: String, image: &Path, cut: Option<Duration>| -> Result<(Ran, Counts), Failure> {
+        // The drive holds files of the runs before, which lie in the past of this one.
+        let years = if name == "verify" { 2 } else { 1 };
+        let script = Script { years, cut, ..Script::new(name, text, SEED) };
+        let drive = EmulatedDrive::open_file(image, false)?;
+        let mut ran = linux.run_on(&script, vec![drive], replication, say)?;
+        let (mut drive, counts) = ran.outcome.drives.remove(0);
+        match ran.outcome.ended {
+            Ended::Cut => drop(drive.power_cut()),
+            _ => drive.shut_down()?,
+        }
+        Ok((ran, counts))
     };
-    let image = |name: &str| -> Result<PathBuf, String> {
-        let path = folder.path().join(name);
-        create(&path, system.drive)?;
+    let image = |name: &str| -> Result<PathBuf, Failure> {
+        let path = linux.folder().join(name);
+        let (drive, spec) = imbrex::drives::build(system.drive)?;
+        let header = header_of(&drive, &spec, &Making::default()).map_err(Failure::failed)?;
+        drop(create_file_of(&path, header, drive)?);
         Ok(path)
     };
     let make = format!("{make} > /dev/ttyS1 2>&1 && mkdir -p /mnt/t && {mount}");
     let first = image("load.img")?;
-    let (outcome, output) = guest("load", &format!("{make} && {load}; umount /mnt/t"), &first, None)?;
-    if outcome.exceeded_maps {
-        return Err("a process of the guest needed more memory than vm.max_map_count permits (docs/lab.md)".into());
-    }
-    let phases: Vec<Phase> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let (ran, counts) = guest("load", format!("{make} && {load}; umount /mnt/t"), &first, None)?;
+    let phases: Vec<Phase> = ran.output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if phases.is_empty() {
-        return Err(format!("the load printed no figures ({:?}): {}", outcome.ended, outcome.console));
+        let Outcome { ended, console, .. } = ran.outcome;
+        return Err(Failure::failed(format!("the load printed no figures ({ended:?}): {console}")));
     }
-    let counts = outcome.drives[0].1;
-    drop(outcome);
     // The room of the first image is needed no longer.
-    std::fs::remove_file(&first).map_err(|error| error.to_string())?;
+    std::fs::remove_file(&first).map_err(Failure::failed)?;
     let second = image("cut.img")?;
     // The cut is counted from the start of the command: the file system is made in a run of its own.
-    guest("make", &format!("{make} && umount /mnt/t"), &second, None)?;
-    let (_, output) = guest("cut", &format!("mkdir -p /mnt/t; {mount} && {load} cut"), &second, Some(CUT))?;
-    let synced = output.lines().last().and_then(|line| line.parse().ok()).unwrap_or(0);
+    guest("make", format!("{make} && umount /mnt/t"), &second, None)?;
+    let (ran, _) = guest("cut", format!("mkdir -p /mnt/t; {mount} && {load} cut"), &second, Some(CUT))?;
+    let synced = ran.output.lines().last().and_then(|line| line.parse().ok()).unwrap_or(0);
     let verify = format!("mkdir -p /mnt/t; {mount} && {load} verify {synced} && ({check}) > /dev/ttyS1 2>&1; echo $?");
-    let (outcome, output) = guest("verify", &verify, &second, None)?;
-    let mut lines = output.lines();
-    let lost = lines.next().and_then(|line| line.parse().ok());
-    let lost =
-        lost.ok_or_else(|| format!("it does not mount after the cut ({:?}): {}", outcome.ended, outcome.console))?;
+    let (ran, _) = guest("verify", verify, &second, None)?;
+    let mut lines = ran.output.lines();
+    let Some(lost) = lines.next().and_then(|line| line.parse().ok()) else {
+        let Outcome { ended, console, .. } = ran.outcome;
+        return Err(Failure::failed(format!("it does not mount after the cut ({ended:?}): {console}")));
+    };
     Ok(Row { phases, counts, synced, lost, is_clean: lines.next() == Some("0") })
-}
-
-/// Returns a command in which `IMBREX` is this program.
-fn named(command: &str) -> Result<String, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    Ok(command.replace("IMBREX", &program.display().to_string()))
-}
-
-/// Creates the image of a new drive.
-fn create(path: &Path, words: &str) -> Result<(), String> {
-    use imbrex_device::drive::{Making, create_file_of, header_of};
-    let (drive, spec) = imbrex::drives::build(words).map_err(|error| error.to_string())?;
-    let header = header_of(&drive, &spec, &Making::default()).map_err(|error| error.to_string())?;
-    create_file_of(path, header, drive).map(|_| ()).map_err(|error| error.to_string())
-}
-
-/// Runs a script in a guest on the drive of an image, and returns the outcome with the script's output.
-#[expect(clippy::too_many_arguments, reason = "the parts of a run differ from call to call")]
-fn guest(
-    kernel: &Kernel,
-    folder: &Path,
-    name: &str,
-    script: &str,
-    image: &Path,
-    cut: Option<Duration>,
-    say: &dyn Fn(&str),
-    stop: &dyn Fn() -> bool,
-) -> Result<(Outcome, String), String> {
-    let failed = |error: std::io::Error| error.to_string();
-    let run = folder.join(name);
-    std::fs::create_dir(&run).map_err(failed)?;
-    let drive = imbrex_device::EmulatedDrive::open_file(image, false).map_err(|error| error.to_string())?;
-    let task = Task {
-        command: ["sh", "-c", script].map(Into::into).to_vec(),
-        file_system: None,
-        makes_file_systems: false,
-        folder: "/".into(),
-        seed: SEED,
-        memory_bytes: 1 << 30,
-        time_of_day_ns: TIME_OF_DAY_NS + if name == "verify" { 2 * YEAR_NS } else { YEAR_NS },
-        disturbance: None,
-    };
-    let limits = Limits { cut, time: LIMIT, busy: Duration::from_secs(600) };
-    let mut progress = |progress: imbrex_lab::Progress| {
-        say(&format!("{name}: {} of virtual time", human::duration_ns(progress.now.as_nanos() as u64)));
-        stop()
-    };
-    let drives = vec![LabDrive { drive, log: None }];
-    let outcome = run_guest(kernel, &task, drives, &limits, &run, &mut progress).map_err(|error| error.to_string())?;
-    let mut outcome = outcome;
-    let (mut drive, counts) = outcome.drives.remove(0);
-    match outcome.ended {
-        Ended::Cut => drop(drive.power_cut()),
-        Ended::Command(_) => {
-            drive.shut_down().map_err(|error| error.to_string())?;
-            outcome.drives.push((drive, counts));
-        }
-        ref ended => return Err(format!("the run {name} ended with {ended:?}: {}", outcome.console)),
-    }
-    let output = std::fs::read(run.join("output.txt")).map_err(failed)?;
-    Ok((outcome, String::from_utf8_lossy(&output).into_owned()))
 }
 
 fn times(rows: &[(&System, Row)]) -> Table {

@@ -14,7 +14,6 @@
 
 mod charts;
 mod document;
-mod events;
 mod page;
 mod seeds;
 mod served;
@@ -34,13 +33,13 @@ use imbrex_fs::{Device, Executor, Fs};
 use indicatif::ProgressBar;
 use serde_json::Value;
 
-use self::events::EventsFile;
 use self::seeds::OverSeeds;
 use super::args::BenchArgs;
 use super::devices::{self, Devices, Purpose};
 use super::{Offline, status};
 use crate::chart_files;
 use crate::error::ExitCode;
+use crate::events::EventsFile;
 use crate::interrupt;
 use crate::output;
 use crate::{json, message};
@@ -59,7 +58,8 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     seeds::check(args)?;
     check_place(args)?;
-    let events = EventsFile::of(args)?;
+    check_events(args)?;
+    let events = EventsFile::of(&args.events)?;
     let folder = args.out.as_deref().map(files::prepare).transpose()?;
     // Held until the files are written.
     let _reserved = folder.as_ref().map(files::Folder::reserve).transpose()?;
@@ -114,6 +114,24 @@ fn write_files(folder: &Folder, document: &Value, page: &str) -> Result<(), Fail
     folder.write("summary.json", |out| writeln!(out, "{text}"))?;
     folder.write("report.html", |out| out.write_all(page.as_bytes()))?;
     Ok(())
+}
+
+/// Refuses a file of events for a run without events.
+fn check_events(args: &BenchArgs) -> Result<(), Failure> {
+    if args.events.trace_events.is_none() {
+        return Ok(());
+    }
+    if args.seeds > 1 {
+        return Err(Failure::usage(format!("--trace-events does not apply to --seeds {}", args.seeds))
+            .or_try("one run with a --seed"));
+    }
+    match &args.places[..] {
+        [directory] if directory.is_dir() => {
+            let words = format!("--trace-events does not apply to the directory {}", directory.display());
+            Err(Failure::usage(words).or_try("images of emulated drives: their time is simulated"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses options of a mounted directory for devices, and the other way round.

@@ -13,6 +13,7 @@ pub(super) mod threads;
 use imbrex::Failure;
 use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
 
+pub(super) use self::parts::in_guest;
 use self::parts::{Measured, Part};
 use super::choices::{DISKS, FLASH, LOADS, OPEN_BANDS, PAGE_CACHE_BYTES, SEED};
 use crate::report::Table;
@@ -73,16 +74,16 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Measures a load on every system. If ext4 of the kernel cannot be used, a remark says so, and the other systems are
+/// Measures a load on every system. If the lab cannot be used, a remark says so, and the other systems are
 /// run.
 fn row(replication: &Replication, disk: &str, load: &str, report: &mut Report) -> Result<Row, Failure> {
     let mut found = Vec::new();
     for part in Part::ALL {
         let bar = replication.progress.steps(&format!("{load}, {}", part.name()));
-        let measured = part.run(disk, load, None, replication.seed(SEED), &bar);
+        let measured = part.run(disk, load, None, replication, &bar);
         bar.finish_and_clear();
         found.push(match measured {
-            Err(failure) if part.is_kernel() => {
+            Err(failure) if part.is_linux() && !replication.progress.should_stop() => {
                 report.remarks.push(format!("{load}: {} was not run: {failure}.", part.name()));
                 None
             }
@@ -103,11 +104,10 @@ fn method() -> String {
          when it is opened and moves as a whole when it is written (Singh 2014 §2.2.2, Jin 2014 §I.C). No paper gives \
          the number of bands written at a time; we chose one (`open_bands={OPEN_BANDS}`). The threads that wait for a \
          commit share a flush of the disk. SMRfs keeps its metadata in extended attributes of symbolic links in ext4. \
-         To measure this part, the same operations run with as many threads on ext4 of the host's kernel, on a served \
-         drive: once in the first 32 GiB of the disk, where the unshingled partition lies, and once on flash. The time \
+         To measure this part, the same operations run with as many threads on ext4 of Linux 6.12, in the lab: once in the first 32 GiB of the disk, where the unshingled partition lies, and once on flash. The time \
          of that drive is added to the time of SMRfs with metadata that cost nothing. Seeks between data and metadata \
          are not counted, which favours SMRfs; the two parts never overlap, which does not. Both stores are also run \
-         with our own namespace, completely in virtual time. The paper measured HiSMRfs on one HDD and one SSD by the \
+         with our own namespace. The paper measured HiSMRfs on one HDD and one SSD by the \
          wall clock, and compared with published results of SMRfs from another machine, which it does not describe. So \
          its shares, 20 and 30 %, cannot be reproduced; its order of the two systems is judged. The values that the \
          paper does not give were chosen before the first run (commit {}; one band for SMRfs: commit {}). {}",
@@ -125,7 +125,7 @@ fn table(disk: &str, load: &str, row: &Row) -> Table {
         None => ["–"; 4].map(String::from),
         Some(phases) => {
             let (before, run) = (&phases[0], &phases[1]);
-            let latency = run.latency_ns.map_or("–".into(), |ns| format!("{:.2}", ns as f64 / 1e6));
+            let latency = format!("{:.2}", run.latency_ns as f64 / 1e6);
             let seconds = format!("{:.3}", before.seconds());
             [seconds, format!("{:.0}", run.rate()), format!("{:.1}", run.mb_per_s()), latency]
         }

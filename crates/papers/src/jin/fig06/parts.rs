@@ -5,6 +5,9 @@
 //! 1. All parts of a system do the same operations of a load: as many, with as many bytes (asserted where parts are
 //!    added).
 
+use std::path::Path;
+use std::sync::Arc;
+
 use imbrex::Failure;
 use imbrex_fs::core::MakeOptions;
 use imbrex_fs::device::memory::Memory;
@@ -13,14 +16,18 @@ use imbrex_fs::load::bench::{self, BenchOptions, Benchmark, Phase, Sizes};
 use imbrex_fs::load::{OnCore, run_now};
 use imbrex_fs::{Device, Executor, MountOptions};
 use indicatif::ProgressBar;
+use serde::{Deserialize, Serialize};
 
-use super::super::choices::{FLASH, OPEN_BANDS, PAGE_CACHE_BYTES, PARTITION_BYTES};
+use super::super::choices::{FLASH, OPEN_BANDS, PAGE_CACHE_BYTES, PARTITION_BYTES, SEED};
 use super::super::{device, latency_ns, made, mount_new, watch};
 use super::symlinks::Symlinks;
-use crate::kernel_fs::KernelFs;
+use crate::Replication;
+use crate::linux::{Linux, MAKE_EXT4, MOUNT_EXT4, Script};
 
 /// Name of the directory in which a load works.
 const FOLDER: &str = "bench";
+/// Mount point in the guest.
+const MOUNTED: &str = "/mnt/t";
 /// Size of the device for metadata that cost no time, in bytes.
 const FREE_METADATA_BYTES: u64 = 4 << 30;
 
@@ -82,7 +89,7 @@ enum Metadata {
 }
 
 /// Measurements of one phase of a load on one part of a system.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
     /// Number of operations on the file system that the phase of the load performed, its final sync included.
     pub operations: u64,
@@ -90,9 +97,8 @@ pub(super) struct Measured {
     pub bytes: u64,
     /// Duration of the phase, in nanoseconds of simulated device time.
     pub elapsed_ns: u64,
-    /// Mean latency of an operation in device time, in nanoseconds, without the final sync; `None` if it was not
-    /// measured.
-    pub latency_ns: Option<u64>,
+    /// Mean latency of an operation in device time, in nanoseconds, without the final sync.
+    pub latency_ns: u64,
 }
 
 impl Measured {
@@ -109,12 +115,17 @@ impl Measured {
         self.elapsed_ns as f64 / 1e9
     }
 
-    fn of(phase: &Phase, elapsed_ns: u64, latency_ns: Option<u64>) -> Measured {
-        Measured { operations: phase.operations(), bytes: phase.bytes(), elapsed_ns, latency_ns }
+    fn of(phase: &Phase) -> Measured {
+        Measured {
+            operations: phase.operations(),
+            bytes: phase.bytes(),
+            elapsed_ns: phase.elapsed_ns,
+            latency_ns: latency_ns(phase),
+        }
     }
 }
 
-/// Adds the times of parts that run one after the other, or returns `None` if one was not run.
+/// Adds the times of parts that run one after the other, and their latencies, or returns `None` if one was not run.
 pub(super) fn added<'a>(parts: impl Iterator<Item = Option<&'a Vec<Measured>>>) -> Option<Vec<Measured>> {
     let all: Option<Vec<&Vec<Measured>>> = parts.collect();
     let mut all = all?.into_iter();
@@ -124,7 +135,7 @@ pub(super) fn added<'a>(parts: impl Iterator<Item = Option<&'a Vec<Measured>>>) 
             let (one, two) = ((phase.operations, phase.bytes), (other.operations, other.bytes));
             assert_eq!(one, two, "operations and bytes of two parts of a system (invariant 1)");
             phase.elapsed_ns += other.elapsed_ns;
-            phase.latency_ns = None;
+            phase.latency_ns += other.latency_ns;
         }
     }
     Some(sum)
@@ -157,21 +168,22 @@ impl Part {
         }
     }
 
-    /// Returns whether the part needs ext4 of the kernel.
-    pub(super) fn is_kernel(self) -> bool {
+    /// Returns whether the part needs ext4, which runs in the lab.
+    pub(super) fn is_linux(self) -> bool {
         matches!(self, Part::Ext4OnDisk | Part::Ext4OnFlash)
     }
 
     /// Measures the phases of `load` on a new file system. The load has `workers` threads, or its own number if that is
-    /// `None`, and its random choices have the seed `seed`.
+    /// `None`.
     pub(super) fn run(
         self,
         disk: &str,
         load: &str,
         workers: Option<u64>,
-        seed: u64,
+        replication: &Replication,
         bar: &ProgressBar,
     ) -> Result<Vec<Measured>, Failure> {
+        let seed = replication.seed(SEED);
         let benchmark = bench::named(load).expect("each is a line of the registry of benchmarks");
         let sizes = Sizes { workers: workers.or(benchmark.defaults.workers), ..benchmark.defaults };
         let asked = BenchOptions { sizes, seed, watch: watch(bar) };
@@ -183,8 +195,10 @@ impl Part {
             Part::SmrfsOnDisk => on_core(Store::Smrfs, disk, Metadata::Disk, benchmark, asked),
             Part::SmrfsAlone => on_core(Store::Smrfs, disk, Metadata::Nowhere, benchmark, asked),
             Part::BandsOnFlash => on_core(Store::SmrfsInBands, disk, Metadata::Flash, benchmark, asked),
-            Part::Ext4OnDisk => on_ext4(&conventional(disk), Some(PARTITION_BYTES), benchmark, &asked),
-            Part::Ext4OnFlash => on_ext4(FLASH, None, benchmark, &asked),
+            Part::Ext4OnDisk => {
+                on_ext4(&conventional(disk), Some(PARTITION_BYTES), benchmark, &asked, replication, bar)
+            }
+            Part::Ext4OnFlash => on_ext4(FLASH, None, benchmark, &asked, replication, bar),
         }
     }
 }
@@ -224,40 +238,61 @@ fn on_core(
     };
     let phases = executor.run(work).map_err(Failure::failed)?;
     executor.shut_down();
-    Ok(phases?.iter().map(|phase| Measured::of(phase, phase.elapsed_ns, Some(latency_ns(phase)))).collect())
+    Ok(phases?.iter().map(Measured::of).collect())
 }
 
+/// Measures a load on ext4 in the lab, on the first `bytes` of the drive, or all of it.
 fn on_ext4(
     drive: &str,
     bytes: Option<u64>,
-    benchmark: &'static Benchmark,
+    benchmark: &Benchmark,
     asked: &BenchOptions,
+    replication: &Replication,
+    bar: &ProgressBar,
 ) -> Result<Vec<Measured>, Failure> {
-    let kernel = KernelFs::ext4_in_part(drive, bytes)?;
-    let files = Symlinks::new(kernel.directory(), FOLDER).map_err(Failure::failed)?;
-    let mut found = Vec::new();
-    let mut before_ns = kernel.drive_ns();
-    let ended = |phase: &Phase| {
-        let now_ns = kernel.drive_ns();
-        found.push(Measured::of(phase, now_ns - before_ns, None));
-        before_ns = now_ns;
-    };
-    run_now(bench::run(benchmark, &files, asked, ended)).map_err(Failure::failed)?;
-    Ok(found)
+    let linux = Linux::with(&[("mkfs.ext4", "e2fsprogs")])?;
+    let size = bytes.map(|bytes| format!("{}k", bytes >> 10)).unwrap_or_default();
+    let workers = asked.sizes.workers.unwrap_or(0);
+    let text = format!(
+        "{MAKE_EXT4} /dev/vda {size} && mkdir {MOUNTED} && {MOUNT_EXT4} /dev/vda {MOUNTED} && \
+         IMBREX reproduce {} --in-guest {},{workers},{}",
+        super::EXPERIMENT.name,
+        benchmark.name,
+        asked.seed
+    );
+    let script = Script { memory_bytes: PAGE_CACHE_BYTES, ..Script::new(benchmark.name, text, asked.seed) };
+    let say = |text: &str| bar.set_message(text.to_string());
+    let ran = linux.run(&script, &[drive.into()], replication, &say)?;
+    serde_json::from_str(&ran.output).map_err(Failure::failed)
+}
+
+/// The part that runs in the guest: measures a load on symbolic links in a mounted file system. The words are the
+/// name of the load, its number of threads (0: it has none), and the seed.
+pub(in crate::jin) fn in_guest(words: &[&str]) -> Result<String, Failure> {
+    let wrong = || Failure::usage("a load, a number of threads and a seed are needed");
+    let &[load, workers, seed] = words else { return Err(wrong()) };
+    let benchmark = bench::named(load).ok_or_else(wrong)?;
+    let workers: u64 = workers.parse().map_err(|_| wrong())?;
+    let sizes = Sizes { workers: Some(workers).filter(|workers| *workers > 0), ..benchmark.defaults };
+    let asked = BenchOptions { sizes, seed: seed.parse().map_err(|_| wrong())?, watch: Arc::new(|_| true) };
+    let files = Symlinks::new(Path::new(MOUNTED), FOLDER).map_err(Failure::failed)?;
+    let phases = run_now(bench::run(benchmark, &files, &asked, |_| {})).map_err(Failure::failed)?;
+    let measured: Vec<Measured> = phases.iter().map(Measured::of).collect();
+    serde_json::to_string(&measured).map_err(Failure::failed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn phase(bytes: u64, elapsed_ns: u64, latency_ns: Option<u64>) -> Vec<Measured> {
+    fn phase(bytes: u64, elapsed_ns: u64, latency_ns: u64) -> Vec<Measured> {
         vec![Measured { operations: 10, bytes, elapsed_ns, latency_ns }]
     }
 
     #[test]
     fn times_of_parts_are_added_and_a_missing_part_gives_none() {
-        let (data, metadata) = (phase(5, 100, Some(7)), phase(5, 20, None));
-        assert_eq!(added([Some(&data), Some(&metadata)].into_iter()), Some(phase(5, 120, None)));
+        let (data, metadata) = (phase(5, 100, 7), phase(5, 20, 2));
+        assert_eq!(added([Some(&data), Some(&metadata)].into_iter()), Some(phase(5, 120, 9)));
         assert_eq!(added([Some(&data)].into_iter()), Some(data.clone()));
         assert_eq!(added([Some(&data), None].into_iter()), None);
     }
@@ -265,7 +300,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "invariant 1")]
     fn parts_with_different_operations_are_not_added() {
-        let (data, metadata) = (phase(5, 100, None), phase(6, 20, None));
+        let (data, metadata) = (phase(5, 100, 0), phase(6, 20, 0));
         added([Some(&data), Some(&metadata)].into_iter());
     }
 

@@ -7,7 +7,7 @@
 use imbrex::Failure;
 
 use super::super::choices::{DISKS, FLASH, JUDGED_THREADS, OPEN_BANDS, PAGE_CACHE_BYTES, SEED, THREADS};
-use super::super::{each, shown};
+use super::super::each;
 use super::EARLIER_RUN;
 use super::parts::{Measured, Part};
 use crate::report::Table;
@@ -42,20 +42,20 @@ impl Row {
         self.measured[one].rate() / self.measured[other].rate()
     }
 
-    /// Returns the mean latency of system `one` over that of system `other`, or `None` if one was not measured.
-    fn latency_over(&self, one: usize, other: usize) -> Option<f64> {
-        Some(self.measured[one].latency_ns? as f64 / self.measured[other].latency_ns? as f64)
+    /// Returns the mean latency of system `one` over that of system `other`.
+    fn latency_over(&self, one: usize, other: usize) -> f64 {
+        self.measured[one].latency_ns as f64 / self.measured[other].latency_ns as f64
     }
 }
 
 fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report { method: method(), ..Report::default() };
-    let seed = replication.seed(SEED);
     let name = |threads: &u64| format!("{LOAD}, {threads} threads");
     let rows = each(replication, THREADS, name, |threads, bar| {
         // The systems share nothing, so they run at the same time.
         let measured: Result<Vec<Measured>, Failure> = std::thread::scope(|scope| {
-            let start = |part: Part| scope.spawn(move || Ok(part.run(DISKS[0], LOAD, Some(threads), seed, bar)?[1]));
+            let start =
+                |part: Part| scope.spawn(move || Ok(part.run(DISKS[0], LOAD, Some(threads), replication, bar)?[1]));
             let started = PARTS.map(start);
             started.into_iter().map(|run| run.join().expect("no run of a system panics")).collect()
         });
@@ -101,8 +101,8 @@ fn judge(report: &mut Report, rows: &[Row]) {
         ClaimKind::Shape,
         &format!("varmail: mean latency with {JUDGED_THREADS} threads, HiSMRfs over SMRfs"),
         "significantly shorter (a half at most)",
-        shown(latency),
-        latency.map(|latency| latency <= 0.5),
+        format!("{latency:.2}"),
+        Some(latency <= 0.5),
     );
 }
 
@@ -124,7 +124,7 @@ fn table(rows: &[Row]) -> Table {
         let pairs = [(HISMRFS, SMRFS), (HISMRFS_IN_ONE_BAND, SMRFS), (HISMRFS, SMRFS_IN_BANDS)];
         let ratios = pairs.map(|(one, other)| format!("{:.2}", row.over(one, other)));
         let threads = [row.threads.to_string()].into_iter();
-        let latencies = [HISMRFS, HISMRFS_IN_ONE_BAND].map(|one| shown(row.latency_over(one, SMRFS)));
+        let latencies = [HISMRFS, HISMRFS_IN_ONE_BAND].map(|one| format!("{:.2}", row.latency_over(one, SMRFS)));
         threads.chain(rates).chain(ratios).chain(latencies).collect()
     };
     Table::new(format!("{LOAD} on {}", DISKS[0]), &columns, rows.iter().map(line))
@@ -144,7 +144,7 @@ mod tests {
             operations: 1000,
             bytes: 1000,
             elapsed_ns: (1e6 * times) as u64,
-            latency_ns: Some(latency_ns),
+            latency_ns,
         };
         Row { threads, measured: [one(1.0, latency_ns), one(times_longer, 1000), one(1.0, 1000), one(1.0, 1000)] }
     }

@@ -13,11 +13,10 @@ use imbrex_fs::{Device, Executor, Fs, MountOptions};
 use indicatif::ProgressBar;
 
 use super::super::choices::{
-    CACHE_FLASH, DIRTY_PERCENT, RAID_DISK, RAID_DISKS, RAID_PARITY, SERVER_MEMORY_BYTES, WRITTEN_PERCENT,
+    DIRTY_PERCENT, FASTER_FLASH, RAID_DISK, RAID_DISKS, RAID_PARITY, SERVER_MEMORY_BYTES, WRITTEN_PERCENT,
 };
 use super::super::{device, latency_ns, made, mount_new, watch};
-use super::{LOAD, Measured, Outcome, sizes};
-use crate::guest::Did;
+use super::{Did, LOAD, Measured, Outcome, sizes};
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 /// Number of checksums in a block of the table of checksums.
@@ -59,8 +58,8 @@ pub(in crate::jin) struct Setup {
     pub checkpoint_ns: Option<u64>,
 }
 
-/// Setup of the comparison with ext4: whole disks and whole flash.
-pub(in crate::jin) const WHOLE: Setup = Setup { disk: RAID_DISK, flash: CACHE_FLASH, checkpoint_ns: None };
+/// Setup with whole disks and whole flash.
+pub(in crate::jin) const WHOLE: Setup = Setup { disk: RAID_DISK, flash: FASTER_FLASH, checkpoint_ns: None };
 
 /// Measures the load on HiSMRfs and the use of its flash.
 pub(in crate::jin) fn run(setup: Setup, seed: u64, bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
@@ -118,11 +117,11 @@ fn outcome(phases: &[Phase], seen: &[Vec<Did>], flash_bytes: u64) -> Outcome {
             operations: phase.operations(),
             bytes: phase.bytes(),
             elapsed_ns: phase.elapsed_ns,
-            latency_ns: latency_ns(phase),
+            latency_ns: Some(latency_ns(phase)),
             drives: since.collect(),
         }
     };
-    Outcome { phases: [of(0), of(1)], flash_bytes, processor_percent: None }
+    Outcome { phases: [of(0), of(1)], flash_bytes }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! `imbrex fs bench --trace-events FILE`: the events of the emulated drives, for the viewer of Perfetto.
+//! `--trace-events FILE` of `imbrex fs bench` and `imbrex lab run`: the events of the emulated drives, for the viewer of
+//! Perfetto.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -12,10 +13,10 @@ use imbrex_device::EmulatedDrive;
 use imbrex_disk::SimTime;
 use imbrex_sim::events::EventOptions;
 
-use crate::fs::args::BenchArgs;
+use crate::args::EventArgs;
 
-/// The file of events, and a temporary file for each drive while the benchmark runs.
-pub(super) struct EventsFile {
+/// The file of events, and a temporary file for each drive during the run.
+pub(crate) struct EventsFile {
     path: PathBuf,
     from: SimTime,
     to: SimTime,
@@ -28,31 +29,20 @@ impl EventsFile {
     ///
     /// # Errors
     ///
-    /// An option of events comes without the file, the place or the number of seeds is one without events, or the file
-    /// exists and is no file of events.
-    pub(super) fn of(args: &BenchArgs) -> Result<Option<EventsFile>, Failure> {
-        let Some(path) = &args.events.trace_events else { return Ok(None) };
-        if args.seeds > 1 {
-            return Err(Failure::usage(format!("--trace-events does not apply to --seeds {}", args.seeds))
-                .or_try("one run with a --seed"));
-        }
-        if let [directory] = &args.places[..]
-            && directory.is_dir()
-        {
-            let words = format!("--trace-events does not apply to the directory {}", directory.display());
-            return Err(Failure::usage(words).or_try("images of emulated drives: their time is simulated"));
-        }
-        let to = args.events.to.map_or(SimTime(u64::MAX), |to| SimTime(to.0));
-        if to.0 < args.events.from.0 {
+    /// The part of the time is empty, or the file exists and is no file of events.
+    pub(crate) fn of(events: &EventArgs) -> Result<Option<EventsFile>, Failure> {
+        let Some(path) = &events.trace_events else { return Ok(None) };
+        let to = events.to.map_or(SimTime(u64::MAX), |to| SimTime(to.0));
+        if to.0 < events.from.0 {
             return Err(Failure::usage("--to lies before --from").or_try("a later --to, or an earlier --from"));
         }
         refuse_unmarked(path, b"imbrex ").map_err(Failure::failed)?;
-        let (from, bytes_max) = (SimTime(args.events.from.0), args.events.trace_events_size);
+        let (from, bytes_max) = (SimTime(events.from.0), events.trace_events_size);
         Ok(Some(EventsFile { path: path.clone(), from, to, bytes_max, parts: RefCell::default() }))
     }
 
     /// Lets a drive record its events. Each drive may use a share of the largest size, by the number of `places`.
-    pub(super) fn record(&self, drive: &mut EmulatedDrive, places: usize) -> Result<(), Failure> {
+    pub(crate) fn record(&self, drive: &mut EmulatedDrive, places: usize) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::failed(format!("no temporary file for events: {error}"));
         let file = tempfile::tempfile().map_err(failed)?;
         let number = self.parts.borrow().len();
@@ -69,7 +59,7 @@ impl EventsFile {
     }
 
     /// Joins the events of all drives, which have been dropped, to the file.
-    pub(super) fn join(self) -> Result<(), Failure> {
+    pub(crate) fn join(self) -> Result<(), Failure> {
         let joined = WholeFile::create(&self.path).and_then(|mut whole| {
             for mut part in self.parts.into_inner() {
                 part.rewind()?;
