@@ -57,6 +57,13 @@ if [ "${1:-build}" = lab ]; then
     need xz xz-utils
     need python3 python3
     need mkfs.ext4 e2fsprogs
+    # For its tests and the experiments in it.
+    need mkfs.xfs xfsprogs
+    need mkfs.btrfs btrfs-progs
+    need mkfs.f2fs f2fs-tools
+    need mkfs.nilfs2 nilfs-tools
+    need mdadm mdadm
+    need dmsetup dmsetup
 fi
 
 if [ "${1:-build}" = packages ]; then

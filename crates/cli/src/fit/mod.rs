@@ -18,7 +18,7 @@ use crate::validate::{distributions, facts_page};
 use imbrex::Failure;
 use imbrex::Progress;
 use imbrex::chart::Chart;
-use imbrex::human::ms;
+use imbrex::human::{self, ms};
 use imbrex::measured::{fit_document, fit_to};
 use imbrex::table_form::{Cell, Cells, Column};
 
@@ -108,10 +108,17 @@ fn judged(found: &Fit) -> Vec<Vec<String>> {
 
 fn row(fitted: &Fitted) -> Vec<String> {
     let interval = match (fitted.low, fitted.high) {
-        (Some(low), Some(high)) => format!("{low:.0} to {high:.0} ns"),
+        (Some(low), Some(high)) => format!("{} to {} ns", grouped(low), grouped(high)),
         _ => "not determined".to_string(),
     };
-    vec![fitted.key.clone(), format!("{:.0}", fitted.before), format!("{:.0}", fitted.after), interval]
+    let [before, after] = [fitted.before, fitted.after].map(|value| format!("{} ns", grouped(value)));
+    vec![fitted.key.clone(), before, after, interval]
+}
+
+/// Returns a number without decimals, its digits in groups of three.
+fn grouped(value: f64) -> String {
+    let sign = if value.round() < 0.0 { "−" } else { "" };
+    format!("{sign}{}", human::count(value.abs().round() as u64))
 }
 
 fn print(found: &Fit) {

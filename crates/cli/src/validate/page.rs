@@ -12,7 +12,7 @@ use imbrex_calibrate::validate::Validation;
 use crate::args::ValidateArgs;
 use crate::output::command_line;
 use imbrex::chart::{Axis, Chart, Series, Shape, Unit, escape};
-use imbrex::human::ms;
+use imbrex::human::{self, ms};
 use imbrex::measured::Judged;
 use imbrex::report::figure::chart_html;
 use imbrex::report::{charts_json, document, shell, verdict};
@@ -92,7 +92,7 @@ pub(crate) fn facts_page(
 fn table(id: &str, heading: &str, columns: &[&str], rows: &[Vec<String>]) -> String {
     let mut html = format!(
         "<section aria-labelledby=\"{id}\"><h2 id=\"{id}\">{heading}</h2><div class=\"scroll\" tabindex=\"0\" role=\"group\" \
-         aria-labelledby=\"{id}\"><table class=\"made\"><thead><tr>"
+         aria-labelledby=\"{id}\"><table class=\"made numbers\"><thead><tr>"
     );
     for column in columns {
         let _ = write!(html, "<th scope=\"col\">{column}</th>");
@@ -118,7 +118,7 @@ fn classes(validation: &Validation) -> String {
             let comparison = &class.comparison;
             vec![
                 class.class.clone(),
-                comparison.requests.to_string(),
+                human::count(comparison.requests),
                 ms(comparison.mean_measured_ns),
                 ms(comparison.mean_simulated_ns),
                 ms(comparison.rms_ns),

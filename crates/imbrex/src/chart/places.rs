@@ -8,6 +8,8 @@ use super::svg::text_width;
 
 /// Space between two labels, in pixels.
 const GAP: f64 = 3.0;
+/// Room for a label, as a multiple of its approximate width: fonts of some systems are wider.
+const ROOM: f64 = 1.1;
 
 /// A place of a label: its position and its alignment there (`start`, `middle` or `end`).
 pub(super) type Place = ((f64, f64), &'static str);
@@ -23,7 +25,7 @@ struct Box {
 impl Box {
     /// Returns the box of a text whose baseline is at the place.
     fn of(text: &str, size: f64, ((x, y), anchor): Place) -> Box {
-        let width = text_width(text, size);
+        let width = ROOM * text_width(text, size);
         let left = match anchor {
             "start" => x,
             "middle" => x - width / 2.0,

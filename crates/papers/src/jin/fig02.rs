@@ -118,8 +118,8 @@ fn count(files: u64, replication: &Replication, say: &dyn Fn(&str)) -> Result<Ve
     serde_json::from_str(&ran.output).map_err(Failure::failed)
 }
 
-/// The part of the experiment that runs in the guest, on a new and mounted file system: makes the files, reads, and
-/// returns the counts. The words are the number of files and the seed.
+/// Makes the files, reads them, and returns the counts, in the guest, on a new and mounted file system. The words are the
+/// number of files and the seed.
 pub(super) fn in_guest(words: &[&str]) -> Result<String, Failure> {
     let numbers: Option<Vec<u64>> = words.iter().map(|word| word.parse().ok()).collect();
     let Some(&[files, seed]) = numbers.as_deref() else { return Err(Failure::usage("two numbers are needed")) };

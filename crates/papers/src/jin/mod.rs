@@ -57,6 +57,9 @@ const CHOSEN_FLASH: &str = "573f8848";
 /// Like [`CHOSEN`], for fig. 9.
 const CHOSEN_FIG09: &str = "203d485";
 
+/// Like [`CHOSEN`], for the policy of Flashcache and the flash that writes slowly at random.
+const CHOSEN_CACHE: &str = "4e16deda";
+
 /// Opens a new emulated drive in memory, described by `words`, as a device of a file system.
 fn device(executor: &Executor, words: &str) -> Result<Device, Failure> {
     let backend = Emulated::new(emulated(words)?).map_err(Failure::failed)?;

@@ -266,8 +266,8 @@ fn on_ext4(
     serde_json::from_str(&ran.output).map_err(Failure::failed)
 }
 
-/// The part that runs in the guest: measures a load on symbolic links in a mounted file system. The words are the
-/// name of the load, its number of threads (0: it has none), and the seed.
+/// Measures a load on symbolic links, in the guest, in a mounted file system. The words are the name of the load, its number
+/// of threads (0: it has none), and the seed.
 pub(in crate::jin) fn in_guest(words: &[&str]) -> Result<String, Failure> {
     let wrong = || Failure::usage("a load, a number of threads and a seed are needed");
     let &[load, workers, seed] = words else { return Err(wrong()) };

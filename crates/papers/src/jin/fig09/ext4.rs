@@ -134,8 +134,8 @@ fn script(cache: &str, replication: &Replication) -> Result<String, Failure> {
     ))
 }
 
-/// The part of the experiment that runs in the guest. With the word `clock`, returns the monotonic clock in nanoseconds. With
-/// `flashcache`, a size of flash in bytes, and files with requests, replays these.
+/// Returns the monotonic clock in nanoseconds, for the word `clock`, in the guest. For `flashcache`, a size of flash in
+/// bytes, and files with requests, replays these requests.
 pub(in crate::jin) fn in_guest(words: &[&str]) -> Result<String, Failure> {
     match words {
         ["clock"] => Ok(monotonic_ns().to_string()),

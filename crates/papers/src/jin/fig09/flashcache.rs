@@ -284,7 +284,7 @@ impl Replay {
             shared.next += 1;
             let steps = shared.steps(request);
             drop(shared);
-            // One cleaner is told each time: it finds all that is there.
+            // This wakes one cleaner, which takes the oldest entry of the queue.
             self.changed.notify_one();
             self.note(self.run(&steps));
         }
@@ -360,7 +360,7 @@ struct Steps {
 }
 
 impl Shared {
-    /// Returns the steps of a request, and notes what its sets have to clean.
+    /// Returns the steps of a request, and queues the blocks of its sets that are to be cleaned.
     fn steps(&mut self, request: &Request) -> Steps {
         let mut steps = Steps::default();
         for block in request.first..request.first + request.blocks {
