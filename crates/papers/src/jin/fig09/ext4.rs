@@ -127,7 +127,7 @@ fn drives(flash: &str) -> Vec<String> {
 fn script(cache: &str, replication: &Replication) -> Result<String, Failure> {
     let seed = replication.seed(SEED);
     let disk = imbrex::drives::fresh(RAID_DISK)?.capacity_bytes() - ARRAY_BYTES;
-    let size = disk * (RAID_DISKS as u64 - 1) >> 20 << 20;
+    let size = (disk * (RAID_DISKS as u64 - 1)) & !((1 << 20) - 1);
     Ok(format!(
         "cache={cache} files={SERVER_FILES} rounds={SERVER_ROUNDS} seed={seed} flash={FLASH_BYTES} program=IMBREX \
          memory={SERVER_MEMORY_BYTES} load={LOAD_BYTES} journal={JOURNAL_BYTES} size={size}\n{SCRIPT}"

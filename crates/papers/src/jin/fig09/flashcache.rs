@@ -124,7 +124,7 @@ impl Policy {
     }
 
     /// Returns the blocks that the set of `block` has to clean, as (block, slot), oldest first, and marks them.
-    fn to_clean(&mut self, block: u64) -> Vec<(u64, u64)> {
+    fn begin_cleaning(&mut self, block: u64) -> Vec<(u64, u64)> {
         let index = self.set_of(block);
         let set = &mut self.sets[index];
         let dirty = set.slots.iter().filter(|slot| slot.state == State::Dirty).count();
@@ -380,7 +380,7 @@ impl Shared {
             // A set is done with its blocks.
             if request.is_write && ((block + 1) % SET_BLOCKS as u64 == 0 || block + 1 == request.first + request.blocks)
             {
-                let blocks = self.policy.to_clean(block);
+                let blocks = self.policy.begin_cleaning(block);
                 if !blocks.is_empty() {
                     self.cleaning.push_back(blocks);
                 }
@@ -451,10 +451,10 @@ mod tests {
     fn a_set_with_too_many_dirty_blocks_cleans_the_oldest() {
         let mut policy = two_sets();
         (0..102).for_each(|block| _ = policy.write(block));
-        assert_eq!(policy.to_clean(0), [], "a fifth of 512");
+        assert_eq!(policy.begin_cleaning(0), [], "a fifth of 512");
         (102..105).for_each(|block| _ = policy.write(block));
-        assert_eq!(policy.to_clean(0), [(0, 0), (1, 1), (2, 2)]);
-        assert_eq!(policy.to_clean(0), [], "they are being cleaned");
+        assert_eq!(policy.begin_cleaning(0), [(0, 0), (1, 1), (2, 2)]);
+        assert_eq!(policy.begin_cleaning(0), [], "they are being cleaned");
         // One is written meanwhile, and stays dirty.
         assert_eq!(policy.write(1), Access::WriteFlash { slot: 1, becomes_dirty: false });
         (0..3).for_each(|slot| policy.cleaned(slot));
