@@ -94,8 +94,7 @@ impl Linux {
     pub(crate) fn with(programs: &[(&str, &str)]) -> Result<Linux, Failure> {
         let kernel = Kernel::cached().map_err(Failure::failed)?;
         if let Some((program, package)) = programs.iter().find(|(program, _)| !is_installed(program)) {
-            let missing = Failure::failed(format!("{program} is not installed"));
-            return Err(missing.or_try(format!("apt-get install {package}")));
+            return Err(Failure::failed(format!("{program} is not installed (Debian package {package})")));
         }
         let folder = tempfile::tempdir().map_err(Failure::failed)?;
         let program = std::env::current_exe().map_err(Failure::failed)?;
