@@ -14,6 +14,7 @@ use imbrex_disk::SimTime;
 use imbrex_sim::events::EventOptions;
 
 use crate::args::EventArgs;
+use crate::probe::check_writable;
 
 /// The file of events, and a temporary file for each drive during the run.
 pub(crate) struct EventsFile {
@@ -29,7 +30,7 @@ impl EventsFile {
     ///
     /// # Errors
     ///
-    /// The part of the time is empty, or the file exists and is no file of events.
+    /// The part of the time is empty, the file exists and is no file of events, or it cannot be written.
     pub(crate) fn of(events: &EventArgs) -> Result<Option<EventsFile>, Failure> {
         let Some(path) = &events.trace_events else { return Ok(None) };
         let to = events.to.map_or(SimTime(u64::MAX), |to| SimTime(to.0));
@@ -37,6 +38,7 @@ impl EventsFile {
             return Err(Failure::usage("--to lies before --from").or_try("a later --to, or an earlier --from"));
         }
         refuse_unmarked(path, b"imbrex ").map_err(Failure::failed)?;
+        check_writable(path, "--trace-events", &[])?;
         let (from, bytes_max) = (SimTime(events.from.0), events.trace_events_size);
         Ok(Some(EventsFile { path: path.clone(), from, to, bytes_max, parts: RefCell::default() }))
     }

@@ -153,6 +153,8 @@ arrival*. The verdict *baseline not met* means that our conventional drive diffe
 under *theirs* is our reading of the paper's words or plots as numbers. \
 [Findings](findings.md) explains the claims that do not hold. The [ledger](reproduction/ledger.md) lists every testable sentence of the \
 papers, with the claim that judges it or the reason why none does.\n\n\
+File systems of Linux (ext4, NILFS2) run in [the lab](lab.md), whose kernel `imbrex lab build` builds once. Without it, the claims that need \
+them are not judged.\n\n\
 The runs of the stand-ins alone, the synthetic workloads in place of the papers' traces, take more than an hour on two cores. If the \
 environment variable `IMBREX_KEPT_RUNS` names a folder, `imbrex reproduce` keeps the results of these runs there and does not repeat the \
 runs.\n\n\

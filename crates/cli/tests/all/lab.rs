@@ -43,6 +43,13 @@ fn wrong_words_are_refused_and_nothing_is_written() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {}", said(&output));
         assert!(said(&output).contains(expected), "{words:?}: {}", said(&output));
     }
+    // Before the run, which may take hours.
+    let output = imbrex(&[run, &["--trace-events", "/nowhere/events", "--", "touch", "/nowhere/run"]].concat());
+    if imbrex_lab::Kernel::cached().is_ok() {
+        assert!(said(&output).contains("--trace-events /nowhere/events"), "{}", said(&output));
+        assert!(!said(&output).contains("virtual time"), "{}", said(&output));
+    }
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
     let mut without = Command::new(env!("CARGO_BIN_EXE_imbrex"));
     without.args([run, &["--", "true"]].concat()).env("XDG_CACHE_HOME", path);
     let output = without.output().expect("the program starts");
@@ -112,7 +119,7 @@ fn a_simulation_of_the_log_answers_at_the_same_times() {
     // The file of events has the drive's name, and, as each request is a slice, many bytes for each.
     let events = fs::read(&events).expect("the events were written");
     let has = |text: &str| events.windows(text.len()).any(|window| window == text.as_bytes());
-    assert!(has(&format!("imbrex drive 0: {drive}")) && has("cleaning"), "{} bytes", events.len());
+    assert!(has(&format!("imbrex drive 0: {drive}")) && has("cleaning of "), "{} bytes", events.len());
     assert!(events.len() > 40 * found.len(), "{} bytes for {} requests", events.len(), found.len());
 }
 

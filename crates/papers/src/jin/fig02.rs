@@ -129,9 +129,7 @@ pub(super) fn in_guest(words: &[&str]) -> Result<String, Failure> {
     let mut counted = Vec::new();
     for (bytes, numbers) in MEMORY_BYTES.into_iter().zip(order.chunks(WARM_READS + READS)) {
         // The kernel caches nothing of a file system that is mounted anew.
-        call("umount", &[MOUNTED])?;
-        let [mount, options @ ..] = &MOUNT_EXT4.split(' ').collect::<Vec<_>>()[..] else { unreachable!("a command") };
-        call(mount, &[options, &["/dev/vda", MOUNTED]].concat())?;
+        mount_anew()?;
         std::fs::write(format!("{GROUP}/memory.max"), bytes.to_string()).map_err(Failure::failed)?;
         let (warm, measured) = numbers.split_at(WARM_READS);
         read(directory, warm)?;
@@ -143,11 +141,10 @@ pub(super) fn in_guest(words: &[&str]) -> Result<String, Failure> {
     serde_json::to_string(&counted).map_err(Failure::failed)
 }
 
-fn call(program: &str, arguments: &[&str]) -> Result<(), Failure> {
-    let failed = |reason: String| Failure::failed(format!("{program}: {reason}"));
-    let status = Command::new(program).args(arguments).stdout(Stdio::null()).status();
-    let status = status.map_err(|error| failed(error.to_string()))?;
-    if status.success() { Ok(()) } else { Err(failed(status.to_string())) }
+fn mount_anew() -> Result<(), Failure> {
+    let command = format!("umount {MOUNTED} && {MOUNT_EXT4} /dev/vda {MOUNTED}");
+    let status = Command::new("sh").args(["-c", &command]).stdout(Stdio::null()).status().map_err(Failure::failed)?;
+    if status.success() { Ok(()) } else { Err(Failure::failed(format!("{command}: {status}"))) }
 }
 
 fn make(directory: &Path, files: u64) -> std::io::Result<()> {

@@ -159,11 +159,9 @@ impl Set {
     /// Gives the block an invalid slot, or the oldest clean one, if there is any.
     fn take(&mut self, block: u64, state: State) -> Option<usize> {
         let is_free = |slot: &Slot| slot.state == State::Invalid;
-        let in_order = (0..SET_BLOCKS).map(|step| (self.next + step) % SET_BLOCKS);
-        let slot = self.slots.iter().position(is_free).or_else(|| {
-            let mut in_order = in_order;
-            in_order.find(|slot| self.slots[*slot].state == State::Clean)
-        })?;
+        let mut in_order = (0..SET_BLOCKS).map(|step| (self.next + step) % SET_BLOCKS);
+        let mut oldest_clean = || in_order.find(|slot| self.slots[*slot].state == State::Clean);
+        let slot = self.slots.iter().position(is_free).or_else(&mut oldest_clean)?;
         self.next = (slot + 1) % SET_BLOCKS;
         self.slots[slot] = Slot { block, state };
         Some(slot)
