@@ -24,7 +24,6 @@ mod names;
 mod nbd;
 #[cfg(target_os = "linux")]
 mod options;
-mod own_layer;
 #[cfg(target_os = "linux")]
 mod pages;
 #[cfg(target_os = "linux")]
