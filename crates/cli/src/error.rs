@@ -23,6 +23,7 @@ impl From<&Failure> for ExitCode {
         match failure.kind {
             FailureKind::Failed | FailureKind::Interrupted | FailureKind::InputChanged => ExitCode::Failed,
             FailureKind::Usage => ExitCode::Usage,
+            FailureKind::Damage => ExitCode::Damage,
         }
     }
 }

@@ -5,6 +5,8 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use imbrex::Failure;
 use imbrex::files::WholeFile;
@@ -22,7 +24,15 @@ pub(crate) struct EventsFile {
     from: SimTime,
     to: SimTime,
     bytes_max: u64,
-    parts: RefCell<Vec<File>>,
+    parts: RefCell<Vec<Part>>,
+}
+
+/// The events of one drive.
+struct Part {
+    drive: String,
+    file: File,
+    /// Number of operations and requests that did not fit.
+    left_out: Arc<AtomicU64>,
 }
 
 impl EventsFile {
@@ -55,17 +65,24 @@ impl EventsFile {
             to: self.to,
             bytes_max: self.bytes_max / places.max(1) as u64,
         };
-        drive.record_events(options, Box::new(BufWriter::new(file.try_clone().map_err(failed)?)));
-        self.parts.borrow_mut().push(file);
+        let name = options.name.clone();
+        let left_out = drive.record_events(options, Box::new(BufWriter::new(file.try_clone().map_err(failed)?)));
+        self.parts.borrow_mut().push(Part { drive: name, file, left_out });
         Ok(())
     }
 
-    /// Joins the events of all drives, which have been dropped, to the file.
+    /// Joins the events of all drives, which have been dropped, to the file. Says so if some did not fit.
     pub(crate) fn join(self) -> Result<(), Failure> {
+        for Part { drive, left_out, .. } in self.parts.borrow().iter() {
+            let left_out = left_out.load(Ordering::Relaxed);
+            if left_out > 0 {
+                notice!("{}", imbrex::run::sinks::events_left_out(drive, self.bytes_max, left_out, &self.path));
+            }
+        }
         let joined = WholeFile::create(&self.path).and_then(|mut whole| {
-            for mut part in self.parts.into_inner() {
-                part.rewind()?;
-                io::copy(&mut part, &mut whole)?;
+            for Part { mut file, .. } in self.parts.into_inner() {
+                file.rewind()?;
+                io::copy(&mut file, &mut whole)?;
             }
             whole.finish()
         });

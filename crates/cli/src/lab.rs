@@ -12,6 +12,7 @@ use imbrex_device::drive::{Making, create_file_of, header_of};
 use imbrex_lab::{
     Counts, Ended, Kernel, LabDrive, LabError, Limits, Outcome, Progress, Source, Step, Task, drive_name, is_installed,
 };
+use imbrex_safety::contents;
 use serde_json::{Value, json};
 
 use crate::args::{LabBuildArgs, LabCommand, LabRunArgs};
@@ -74,6 +75,9 @@ fn build(args: &LabBuildArgs, quiet: bool) -> Result<ExitCode, Failure> {
 }
 
 fn run_task(args: &LabRunArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    if args.file_system.is_some() && !args.keep_fs {
+        args.images.iter().try_for_each(|path| refuse_contents(path))?;
+    }
     let kernel = match &args.kernel {
         Some(file) => Kernel::of_file(file),
         None => Kernel::cached(),
@@ -218,6 +222,15 @@ fn attach(args: &LabRunArgs, folder: &Folder, events: Option<&EventsFile>) -> Re
         events.map_or(Ok(()), |events| events.record(drive, count))?;
     }
     attached.into_iter().enumerate().map(with_log).collect()
+}
+
+/// Returns an error if the drive of an image holds something that a new file system would replace.
+fn refuse_contents(path: &Path) -> Result<(), Failure> {
+    let found = contents::found(&mut EmulatedDrive::open_file_to_look(path)?);
+    let found = found.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    let Some(first) = found.first() else { return Ok(()) };
+    Err(Failure::failed(format!("--image {} holds {first}, and --fs would replace it", path.display()))
+        .or_try("--keep-fs, which mounts the file systems of the drives, or an empty image"))
 }
 
 /// The output of the command, and the progress, as the user sees them during the run.

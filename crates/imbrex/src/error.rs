@@ -13,6 +13,8 @@ pub enum FailureKind {
     Interrupted,
     /// A file that the work reads was changed while the work ran.
     InputChanged,
+    /// The work ran to its end and found damage.
+    Damage,
 }
 
 /// An error for the user: its category, a message, and a remedy if there is one.

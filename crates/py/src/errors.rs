@@ -28,7 +28,7 @@ pub(crate) fn exception(failure: &Failure) -> PyErr {
         None => failure.message.clone(),
     };
     match failure.kind {
-        FailureKind::Failed | FailureKind::InputChanged => ImbrexError::new_err(text),
+        FailureKind::Failed | FailureKind::InputChanged | FailureKind::Damage => ImbrexError::new_err(text),
         FailureKind::Usage => PyValueError::new_err(text),
         FailureKind::Interrupted => PyKeyboardInterrupt::new_err(text),
     }

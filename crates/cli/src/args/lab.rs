@@ -52,7 +52,8 @@ pub(crate) struct LabRunArgs {
     #[arg(long = "image", value_name = "FILE")]
     pub images: Vec<PathBuf>,
 
-    /// Make this file system on each drive, and mount it at /mnt/vda, /mnt/vdb and so on.
+    /// Make this file system on each drive, and mount it at /mnt/vda, /mnt/vdb and so on. An image that holds something is
+    /// refused.
     #[arg(long = "fs", value_name = "NAME", value_parser = file_systems())]
     pub file_system: Option<FileSystem>,
 

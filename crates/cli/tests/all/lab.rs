@@ -59,6 +59,27 @@ fn wrong_words_are_refused_and_nothing_is_written() {
 }
 
 #[test]
+fn an_image_that_holds_something_gets_no_new_file_system() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("drive.img");
+    let image_text = image.to_str().expect("UTF-8");
+    assert!(imbrex(&["drive", "create", image_text, "--drive", "caveat-1g", "--quiet"]).status.success());
+    let run: &[&str] = &["lab", "run", "--image", image_text, "--fs", "ext4"];
+    // An empty image passes this check: without a kernel, that is the next error.
+    let empty = imbrex(&[run, &["--kernel", "/nowhere/linux", "--", "true"]].concat());
+    assert!(said(&empty).contains("/nowhere/linux"), "{}", said(&empty));
+    assert!(imbrex(&["fs", "mkfs", image_text, "--quiet"]).status.success());
+    let before = fs::read(&image).expect("an image");
+    let output = imbrex(&[run, &["--", "true"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("holds") && said(&output).contains("--keep-fs"), "{}", said(&output));
+    assert!(before == fs::read(&image).expect("an image"), "the image changed");
+    // With --keep-fs, nothing is replaced.
+    let kept = imbrex(&[run, &["--keep-fs", "--kernel", "/nowhere/linux", "--", "true"]].concat());
+    assert!(said(&kept).contains("/nowhere/linux"), "{}", said(&kept));
+}
+
+#[test]
 fn a_run_that_cannot_begin_leaves_no_folder() {
     if !has_kernel("a run of the lab that cannot begin") {
         return;

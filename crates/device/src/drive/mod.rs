@@ -37,6 +37,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime};
 use imbrex_layer::{Plan, Zones};
@@ -77,8 +78,21 @@ const BEGUN_BYTES: u64 = 64 << 20;
 struct Watch {
     activity: Option<Activity>,
     bands: Option<Bands>,
-    events: Option<EventRecorder<Box<dyn Write + Send>>>,
+    events: Option<Events>,
     explainer: Option<Box<Explainer>>,
+}
+
+/// The trace of events of a drive.
+struct Events {
+    recorder: EventRecorder<Box<dyn Write + Send>>,
+    /// Number of operations and requests that were left out so far, for the caller, who has no drive at the end.
+    left_out: Arc<AtomicU64>,
+}
+
+impl Events {
+    fn note_left_out(&self) {
+        self.left_out.store(self.recorder.left_out(), Ordering::Relaxed);
+    }
 }
 
 impl Observer for Watch {
@@ -88,7 +102,8 @@ impl Observer for Watch {
 
     fn io(&mut self, record: &IoRecord) {
         if let Some(events) = &mut self.events {
-            events.completed(record);
+            events.recorder.completed(record);
+            events.note_left_out();
         }
         if let Some(explainer) = &mut self.explainer {
             explainer.io(record);
@@ -107,7 +122,8 @@ impl Observer for Watch {
 
     fn operation(&mut self, operation: &imbrex_sim::operation::Operation<'_>) {
         if let Some(events) = &mut self.events {
-            events.operation(operation);
+            events.recorder.operation(operation);
+            events.note_left_out();
         }
         if let Some(explainer) = &mut self.explainer {
             explainer.operation(operation);
@@ -318,16 +334,19 @@ impl EmulatedDrive {
     }
 
     /// Writes the drive's operations and answered requests as a trace of events to `writer` from now on. The trace ends
-    /// when the drive is dropped.
+    /// when the drive is dropped. Returns the number of operations and requests that are left out because the trace has
+    /// reached its largest size, which grows until then.
     ///
     /// # Panics
     ///
     /// If a request was submitted before.
-    pub fn record_events(&mut self, options: EventOptions, writer: Box<dyn Write + Send>) {
+    pub fn record_events(&mut self, options: EventOptions, writer: Box<dyn Write + Send>) -> Arc<AtomicU64> {
         assert_eq!(self.requests_and_arrival().0, 0, "events are recorded from the first request on");
-        let events = EventRecorder::new(self.engine.drive().layer.as_ref(), options, writer);
+        let recorder = EventRecorder::new(self.engine.drive().layer.as_ref(), options, writer);
         self.engine.timing_mut().keep_segments();
-        self.engine.observer_mut().events = Some(events);
+        let left_out = Arc::<AtomicU64>::default();
+        self.engine.observer_mut().events = Some(Events { recorder, left_out: left_out.clone() });
+        left_out
     }
 
     /// Finds the causes of the latencies of `worst` requests, and of all requests together, from now on.

@@ -35,7 +35,7 @@ pub use self::document::ExplainDocument;
 use self::document::{ExplainedDrive, ExplainedRequest, Replay};
 use self::without::Without;
 use crate::drives::DrivePlan;
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::human;
 use crate::progress::Progress;
 use crate::run::Run;
@@ -162,8 +162,14 @@ impl Runs<'_> {
         let run = Run::new(drive, options).shown(plan.label(), self.progress);
         let ran = run.on(&mut source, &mut explainer)?;
         self.is_stopped |= ran.is_stopped;
-        if let Integrity::Violation { violation, .. } = &ran.outcome.integrity {
-            return Err(Failure::failed(format!("{}: live data was lost: {violation}", plan.label())));
+        let lost = match &ran.outcome.integrity {
+            Integrity::Violation { violation, .. } => Some(violation),
+            Integrity::RuleBreaks { live_sectors_destroyed: Some(1..), first, .. } => Some(first),
+            Integrity::Word(_) | Integrity::RuleBreaks { .. } => None,
+        };
+        if let Some(lost) = lost {
+            let message = format!("{}: live data was lost: {lost}", plan.label());
+            return Err(Failure { kind: FailureKind::Damage, ..Failure::failed(message) });
         }
         Ok(explainer)
     }

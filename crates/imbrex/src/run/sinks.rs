@@ -1,7 +1,7 @@
 //! Result files of a run. Each drive writes its part while it runs, and the parts are joined at the end.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use imbrex_disk::{SimDuration, SimTime};
@@ -54,6 +54,18 @@ pub struct Spools {
     pub plans: Option<PlanSpool>,
     /// Writer of the drive's events; `None` if the options do not ask for them.
     pub events: Option<EventRecorder<WholeFile>>,
+}
+
+/// Returns a message that the file of events at `path` lacks the last `count` operations and requests of `drive`, whose
+/// events would take more than `bytes`.
+pub fn events_left_out(drive: &str, bytes: u64, count: u64, path: &Path) -> String {
+    format!(
+        "{drive}: the events take more than {}: the last {} operations and requests are left out of {} (--from and --to \
+         choose a part of the time, --trace-events-size another size)",
+        human::bytes(bytes),
+        human::count(count),
+        path.display()
+    )
 }
 
 /// Checks that options of the file of events come with the file, and that they name a part of the time.
@@ -156,16 +168,8 @@ impl Sinks {
         let mut events = None;
         if let (Some(recorder), Some(file)) = (spools.events, &self.events) {
             let (part, counts) = recorder.finish().map_err(|error| FilesError::file(&file.path, error))?;
-            message = (counts.left_out > 0).then(|| {
-                format!(
-                    "{}: the events take more than {}: the last {} operations and requests are left out of {} (--from and \
-                     --to choose a part of the time, --trace-events-size another size)",
-                    result.drive,
-                    human::bytes(counts.bytes),
-                    human::count(counts.left_out),
-                    file.path.display()
-                )
-            });
+            message = (counts.left_out > 0)
+                .then(|| events_left_out(&result.drive, counts.bytes, counts.left_out, &file.path));
             events = Some((index, part));
         }
         let mut parts = self.parts.lock().expect("no thread panics while it holds the parts");

@@ -144,6 +144,11 @@ impl<W: Write> EventRecorder<W> {
         recorder
     }
 
+    /// Returns the number of operations and requests that were left out so far.
+    pub fn left_out(&self) -> u64 {
+        self.counts.left_out
+    }
+
     /// Returns whether writing has failed. [`EventRecorder::finish`] returns the error.
     pub fn has_failed(&self) -> bool {
         self.failed.is_some()
