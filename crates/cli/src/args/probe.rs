@@ -12,7 +12,7 @@ use super::{ChartArgs, TableArgs};
 pub(crate) struct ProbeArgs {
     /// The target: sim:DRIVE (a simulated drive in virtual time), an image of `imbrex drive create`, a served drive
     /// (nbd://HOST[:PORT]/EXPORT or nbd+unix:///EXPORT?socket=PATH), a block device, or a plain file.
-    #[arg(value_name = "TARGET", required_unless_present_any = ["file", "model", "compare"])]
+    #[arg(value_name = "TARGET")]
     pub target: Option<String>,
 
     /// Probe the drive below a mounted file system, by a new file there: a folder, or a name that does not exist. Nothing else

@@ -16,8 +16,19 @@ use super::facts::{Fact, print};
 use crate::error::ExitCode;
 
 /// Returns whether `path` is a block device.
-pub(super) fn is_one(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|facts| facts.file_type().is_block_device())
+///
+/// # Errors
+///
+/// The path is one of a device, and there is none.
+pub(super) fn is_one(path: &Path) -> Result<bool, Failure> {
+    match std::fs::metadata(path) {
+        Ok(facts) => Ok(facts.file_type().is_block_device()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.starts_with("/dev") => {
+            Err(Failure::failed(format!("{}: there is no such device", path.display()))
+                .or_try("lsblk -d -o NAME,MODEL,SIZE, which lists the drives"))
+        }
+        Err(_) => Ok(false),
+    }
 }
 
 /// Prints the properties of the block device at `path`.

@@ -27,7 +27,7 @@ pub(crate) fn run(command: &DriveCommand, quiet: bool) -> Result<ExitCode, Failu
             fault::run(image, fault.as_ref(), schedule.as_deref(), *json)
         }
         DriveCommand::Import { description, out } => import::run(description, out.as_deref(), quiet),
-        DriveCommand::Info { image, json, table } if device::is_one(image) => device::run(image, *json, table.table),
+        DriveCommand::Info { image, json, table } if device::is_one(image)? => device::run(image, *json, table.table),
         DriveCommand::Info { image, json, table } => info::run(image, *json, table.table),
         DriveCommand::Upgrade { image, json } => upgrade::run(image, *json, quiet),
         DriveCommand::Snapshot { image, copy, control, json } => {

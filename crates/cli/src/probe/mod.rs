@@ -31,6 +31,13 @@ pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if let (None, None, Some(model)) = (&args.target, &args.file, &args.model) {
         return model::print(model, args.json).map(|()| ExitCode::Done);
     }
+    if args.target.is_none() && args.file.is_none() {
+        return Err(Failure::usage(
+            "probe what? Name a target (sim:DRIVE, an image, nbd://…, a block device), or one of --file FOLDER, --model MODEL, \
+             --compare FILE.json…",
+        )
+        .or_try("imbrex probe --file /mnt/data: it destroys nothing"));
+    }
     check_tests(args)?;
     chart_files::check(args.charts.charts.as_deref())?;
     let budget_ns = budget_ns(args)?;

@@ -19,6 +19,7 @@ mod fs;
 mod install;
 mod interlaced;
 mod lab;
+mod lab_probe;
 #[cfg(target_os = "linux")]
 mod names;
 mod nbd;

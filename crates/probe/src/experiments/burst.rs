@@ -16,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "after Aghayev 2015 tests 3 and 7, within a file",
     writes: true,
     needs: &["rotation", "type"],
-    properties: &["burst_bytes", "recovery"],
+    properties: &["burst_bytes", "recovery", "cleaning"],
     about_s: 300,
     skip_reason: only_for_cached,
     run_after: |_| None,
@@ -34,6 +34,8 @@ const PAUSES_NS: u64 = 600_000_000_000;
 /// Share of the burst that the drive must take again after a pause, and the least number of writes of it.
 const AGAIN: u64 = 8;
 const AGAIN_MIN: u64 = 64;
+/// How often writes at once and after a rest are compared.
+const PAIRS: u32 = 3;
 /// Time over which the rate of writes is computed, nanoseconds: merges of a map, which stall writes of a drive that is not full
 /// for a second, have no effect on it.
 const SPAN_NS: u64 = 5_000_000_000;
@@ -174,6 +176,43 @@ fn recover(bench: &mut Bench<'_>, places: &mut Places, full_at: u64, rate: f64) 
     let seconds = Value::Number(rested_ns as f64 / 1e9);
     bench.verdict.conclude("recovery", seconds, "s", Confidence::Medium, because, &[AFTER]);
     bench.verdict.set_bound("recovery", !is_quick);
+    if is_quick {
+        return tell_cleaning(bench, places, full_at, rate, rested_ns);
+    }
+    let because = "writes waited for cleaning after the longest rest too".to_string();
+    bench.verdict.conclude("cleaning", Value::CannotTell, "", Confidence::Low, because, &[AFTER]);
+    Ok(())
+}
+
+/// Finds out whether the drive cleans when left alone. A drive that cleans only when it must may be quick again by chance,
+/// since each piece of cleaning makes room for some writes. So the same number of writes is sent to a full drive at once and
+/// after a rest, several times: the drive cleans if all of the first are slow, and all of the others quick.
+fn tell_cleaning(
+    bench: &mut Bench<'_>,
+    places: &mut Places,
+    full_at: u64,
+    rate: f64,
+    rest_ns: u64,
+) -> Result<(), TargetError> {
+    let again = (full_at / AGAIN).max(AGAIN_MIN);
+    let limit_ns = (again as f64 / (QUICK * rate)) as u64;
+    let (mut at_once, mut rested) = (0, 0);
+    for _ in 0..PAIRS {
+        burst(bench, places, full_at, BURST_NS)?;
+        at_once += u32::from(burst(bench, places, again, limit_ns)?.timed.len() as u64 >= again);
+        bench.target.sleep(rest_ns)?;
+        rested += u32::from(burst(bench, places, again, limit_ns)?.timed.len() as u64 >= again);
+    }
+    let because = format!(
+        "of {PAIRS} times, {} writes were quick {at_once} times at once, and {rested} times after a rest of {} s",
+        words::count(again as f64),
+        rest_ns / 1_000_000_000
+    );
+    let (kind, confidence) = match (at_once, rested) {
+        (0, PAIRS) => (Value::Word("aggressive"), Confidence::Medium),
+        _ => (Value::CannotTell, Confidence::Low),
+    };
+    bench.verdict.conclude("cleaning", kind, "", confidence, because, &[AFTER]);
     Ok(())
 }
 

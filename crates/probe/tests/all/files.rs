@@ -163,6 +163,9 @@ struct Found {
     /// Drives of the two common kinds, and how many of them were right.
     common: usize,
     common_right: usize,
+    /// Answers to the question whether the drive cleans when left alone, and how many of them were right.
+    cleaning: usize,
+    cleaning_right: usize,
     mistakes: Vec<String>,
 }
 
@@ -186,6 +189,16 @@ fn found(seeds: std::ops::Range<u64>) -> Found {
                     let is_right = answer == Some(drawn.truth.recording());
                     found.common += usize::from(is_common);
                     found.common_right += usize::from(is_common && is_right);
+                    if let Some(cleaning) = verdict.word("cleaning") {
+                        found.cleaning += 1;
+                        found.cleaning_right += usize::from(drawn.truth.cleaning == Some(cleaning));
+                        if drawn.truth.cleaning != Some(cleaning) {
+                            println!(
+                                "cleaning: seed {seed}, {}: {cleaning}, in truth {:?}",
+                                drawn.text, drawn.truth.cleaning
+                            );
+                        }
+                    }
                     let said = verdict
                         .property("type")
                         .map(|property| format!("{:?} {:?} {}", property.value, property.confidence, property.because));
@@ -223,11 +236,12 @@ fn found(seeds: std::ops::Range<u64>) -> Found {
 
 fn assert_sound(found: &Found) {
     println!(
-        "right {}, cannot tell {}, wrong {}; of the common kinds {} of {}",
-        found.right, found.open, found.wrong, found.common_right, found.common
+        "right {}, cannot tell {}, wrong {}; of the common kinds {} of {}; of the ways to clean {} of {}",
+        found.right, found.open, found.wrong, found.common_right, found.common, found.cleaning_right, found.cleaning
     );
     assert!(found.mistakes.is_empty(), "wrong with high confidence: {:#?}", found.mistakes);
     assert!(found.common_right * 10 >= found.common * 8, "{found:?}");
+    assert!(found.cleaning > 0 && found.cleaning_right * 10 >= found.cleaning * 9, "{found:?}");
 }
 
 #[test]
