@@ -107,18 +107,24 @@ fn as_markdown(report: &Report) -> String {
 
 /// Returns a table as Markdown.
 pub(crate) fn as_markdown_table(table: &Table) -> String {
-    let mut text = format!("\n**{}**\n\n| {} |\n|{}\n", table.heading, table.columns.join(" | "), rule(table));
+    let mut text = format!("\n**{}**\n\n| {} |\n|{}|\n", table.heading, table.columns.join(" | "), rule(table));
     for row in &table.rows {
         let _ = writeln!(text, "| {} |", row.join(" | "));
     }
     text
 }
 
-/// Returns the Markdown ruler below the heads: the first column aligned to the left, the others, of numbers, to the
-/// right.
+/// Returns the Markdown ruler below the heads: columns of text are aligned to the left, those of numbers to the right.
 fn rule(table: &Table) -> String {
-    let rest = "---:|".repeat(table.columns.len().saturating_sub(1));
-    format!("---|{rest}")
+    let marks = (0..table.columns.len()).map(|column| if is_numeric(table, column) { "---:" } else { "---" });
+    marks.collect::<Vec<_>>().join("|")
+}
+
+/// Returns whether column `column` of a table holds numbers: not the first column, which has the names of the rows, and
+/// no column with a cell that starts with a letter.
+fn is_numeric(table: &Table, column: usize) -> bool {
+    let is_text = |cell: &String| cell.starts_with(|character: char| character.is_alphabetic());
+    column > 0 && !table.rows.iter().filter_map(|row| row.get(column)).any(is_text)
 }
 
 /// Returns a table as text for the terminal.
@@ -127,11 +133,11 @@ pub(crate) fn as_text(table: &Table) -> String {
         let cells = table.rows.iter().filter_map(|row| row.get(column)).chain(&table.columns[column..=column]);
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
-    let widths: Vec<_> = (0..table.columns.len()).map(width).collect();
+    let columns: Vec<_> = (0..table.columns.len()).map(|column| (width(column), is_numeric(table, column))).collect();
     let line = |cells: &[String]| {
-        let padded = cells.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| match column {
-            0 => format!("{cell:width$}"),
-            _ => format!("{cell:>width$}"),
+        let padded = cells.iter().zip(&columns).map(|(cell, &(width, is_numeric))| match is_numeric {
+            false => format!("{cell:width$}"),
+            true => format!("{cell:>width$}"),
         });
         format!("  {}\n", padded.collect::<Vec<_>>().join("  ").trim_end())
     };

@@ -5,7 +5,7 @@ use super::bench::Cost;
 use imbrex::human;
 
 /// Columns of latency and cost in every table of a workload.
-pub(super) const COLUMNS: [&str; 7] = ["mean", "median", "99 %", "99.9 %", "longest", "longest stall", "writes ×"];
+pub(super) const COLUMNS: [&str; 7] = ["mean", "median", "99 %", "99.9 %", "longest", "stall by cleaning", "writes ×"];
 
 /// Returns an empty table with `heading` and `columns`.
 pub(super) fn table(heading: &str, columns: &[&str]) -> Table {
