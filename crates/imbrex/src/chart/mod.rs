@@ -1,5 +1,9 @@
 //! Charts as SVG: lines, steps, dots, marks and bars, drawn without any library.
 //!
+//! Libraries of charts choose ticks for plain numbers and for dates. Here, a time changes its unit along an axis (µs, ms, s,
+//! min), sizes have their ticks at powers of two, and percentiles at equal numbers of nines. The tests of `axis` give
+//! examples. The colours are a published set, so they need no library either.
+//!
 //! A chart is a value: titles, two axes, series of points. It is drawn in one of two styles. *Standalone* makes a file
 //! of its own: white background, title and legend inside. *Embedded* is for a page: its style sheet defines the colours
 //! as `--series-0` … and `--ink` …, and its HTML contains title and legend.
