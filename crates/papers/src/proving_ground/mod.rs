@@ -21,10 +21,16 @@ const EXPERIMENT: Experiment =
 
 /// The load.
 const LOAD: &str = include_str!("load.py");
+/// Program that makes the metadata of zonefs.
+const FORMAT: &str = include_str!("format.py");
 /// Seed of the load and of the guest.
 const SEED: u64 = 1;
 /// Virtual time from the mount to the cut of the power.
 const CUT: Duration = Duration::from_millis(10_345);
+/// Reason why a usual way to use a host-managed drive is missing.
+const DM_ZONED: &str = "ext4 over dm-zoned is not here, since its run does not end in the lab: after 68 s the kernel computes \
+                        without a wait, so that no time passes and the drive answers no request. The cleaning of dm-zoned, if it \
+                        finds no zone to empty, looks again without a pause (`drivers/md/dm-zoned-reclaim.c`).";
 /// The drives: one mechanics, that of the host-managed profile, on fewer tracks, so that each has about 2.3 GiB.
 const CONVENTIONAL: &str = "hm-zoned+conventional:geometry.tracks=75";
 const DRIVE_MANAGED: &str = "hm-zoned+set-associative:geometry.tracks=85";
@@ -38,6 +44,7 @@ struct System {
     /// Programs that it needs, with the Debian package of each.
     needs: &'static [(&'static str, &'static str)],
     /// Shell commands that make the file system on `/dev/vda`, mount it at `/mnt/t`, and check it, mounted or not.
+    /// `FORMAT` is the program of that name. A file system without a checker has an empty command.
     make: &'static str,
     mount: &'static str,
     check: &'static str,
@@ -87,12 +94,12 @@ const SYSTEMS: &[System] = &[
         check: "umount /mnt/t; fsck.f2fs --dry-run /dev/vda",
     },
     System {
-        name: "ext4 over dm-zoned, host-managed drive",
+        name: "zonefs, host-managed drive",
         drive: HOST_MANAGED,
-        needs: &[("dmzadm", "dm-zoned-tools"), ("mkfs.ext4", "e2fsprogs")],
-        make: "dmzadm --format /dev/vda && dmzadm --start /dev/vda && mkfs.ext4 -q -F /dev/mapper/dmz-vda",
-        mount: "(test -b /dev/mapper/dmz-vda || dmzadm --start /dev/vda) && mount -t ext4 /dev/mapper/dmz-vda /mnt/t",
-        check: "umount /mnt/t; fsck.ext4 -fn /dev/mapper/dmz-vda",
+        needs: &[],
+        make: "FORMAT /dev/vda",
+        mount: "mount -t zonefs /dev/vda /mnt/t",
+        check: "",
     },
     System {
         name: "Imbrex strict-append, host-managed drive",
@@ -131,8 +138,8 @@ struct Row {
     /// Small files whose sync had returned before the cut, and how many of them are missing or wrong after it.
     synced: u64,
     lost: u64,
-    /// Whether the checker of the file system finds nothing after the cut.
-    is_clean: bool,
+    /// Whether the checker of the file system finds nothing after the cut; `None` if it has none.
+    is_clean: Option<bool>,
 }
 
 fn run(replication: &Replication) -> Result<Report, Failure> {
@@ -154,6 +161,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
             Err(reason) => report.remarks.push(format!("{} was not run: {reason}.", system.name)),
         }
     }
+    report.remarks.push(DM_ZONED.into());
     report.tables = vec![times(&rows), traffic(&rows), cuts(&rows)];
     Ok(report)
 }
@@ -176,10 +184,14 @@ fn method() -> String {
 /// The reason why it cannot be run.
 fn measure(system: &System, replication: &Replication, say: &dyn Fn(&str)) -> Result<Row, Failure> {
     let linux = Linux::with(&[system.needs, &[("python3", "python3")]].concat())?;
-    let System { make, mount, check, .. } = system;
-    let program = linux.folder().join("load.py");
-    std::fs::write(&program, LOAD).map_err(Failure::failed)?;
-    let load = format!("python3 {} /mnt/t {}", program.display(), replication.seed(SEED));
+    let python = |name: &str, text: &str| -> Result<String, Failure> {
+        let program = linux.folder().join(name);
+        std::fs::write(&program, text).map_err(Failure::failed)?;
+        Ok(format!("python3 {}", program.display()))
+    };
+    let format = python("format.py", FORMAT)?;
+    let [make, mount, check] = [system.make, system.mount, system.check].map(|text| text.replace("FORMAT", &format));
+    let load = format!("{} /mnt/t {}", python("load.py", LOAD)?, replication.seed(SEED));
     let guest = |name: &str, text: String, image: &Path, cut: Option<Duration>| -> Result<(Ran, Counts), Failure> {
         // The drive holds files of the runs before, which lie in the past of this one.
         let years = if name == "verify" { 2 } else { 1 };
@@ -215,14 +227,16 @@ fn measure(system: &System, replication: &Replication, say: &dyn Fn(&str)) -> Re
     guest("make", format!("{make} && umount /mnt/t"), &second, None)?;
     let (ran, _) = guest("cut", format!("mkdir -p /mnt/t; {mount} && {load} cut"), &second, Some(CUT))?;
     let synced = ran.output.lines().last().and_then(|line| line.parse().ok()).unwrap_or(0);
-    let verify = format!("mkdir -p /mnt/t; {mount} && {load} verify {synced} && ({check}) > /dev/ttyS1 2>&1; echo $?");
+    let checked = if check.is_empty() { String::new() } else { format!(" && ({check}) > /dev/ttyS1 2>&1; echo $?") };
+    let verify = format!("mkdir -p /mnt/t; {mount} && {load} verify {synced}{checked}");
     let (ran, _) = guest("verify", verify, &second, None)?;
     let mut lines = ran.output.lines();
     let Some(lost) = lines.next().and_then(|line| line.parse().ok()) else {
         let Outcome { ended, console, .. } = ran.outcome;
         return Err(Failure::failed(format!("it does not mount after the cut ({ended:?}): {console}")));
     };
-    Ok(Row { phases, counts, synced, lost, is_clean: lines.next() == Some("0") })
+    let is_clean = (!check.is_empty()).then(|| lines.next() == Some("0"));
+    Ok(Row { phases, counts, synced, lost, is_clean })
 }
 
 fn times(rows: &[(&System, Row)]) -> Table {
@@ -260,7 +274,11 @@ fn traffic(rows: &[(&System, Row)]) -> Table {
 fn cuts(rows: &[(&System, Row)]) -> Table {
     let columns = ["file system", "files synced before", "of them missing or wrong", "its checker finds"];
     let cells = rows.iter().map(|(system, row)| {
-        let found = if row.is_clean { "nothing" } else { "errors" };
+        let found = match row.is_clean {
+            Some(true) => "nothing",
+            Some(false) => "errors",
+            None => "(it has none)",
+        };
         vec![system.name.to_string(), human::count(row.synced), human::count(row.lost), found.to_string()]
     });
     Table::new("After a cut of the power", &columns, cells)
