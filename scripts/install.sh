@@ -110,7 +110,7 @@ if [ "${1:-build}" = test ]; then
         }
     done
 fi
-if [ "${1:-build}" = test ] && ! cargo nextest --version >/dev/null 2>&1; then
+if [[ "${1:-build}" =~ ^(test|lab)$ ]] && ! cargo nextest --version >/dev/null 2>&1; then
     # The runner of the tests, ready to run: building it takes minutes, and `cargo test` does without it. The digests are
     # those of the packages for x86_64 and aarch64.
     version=0.9.148
