@@ -58,14 +58,14 @@ impl EventsFile {
         let failed = |error: io::Error| Failure::failed(format!("no temporary file for events: {error}"));
         let file = tempfile::tempfile().map_err(failed)?;
         let number = self.parts.borrow().len();
+        let name = format!("drive {number}: {}", drive.drive().label);
         let options = EventOptions {
-            name: format!("imbrex drive {number}: {}", drive.drive().label),
+            name: format!("imbrex {name}"),
             drive: number as u32,
             from: self.from,
             to: self.to,
             bytes_max: self.bytes_max / places.max(1) as u64,
         };
-        let name = options.name.clone();
         let left_out = drive.record_events(options, Box::new(BufWriter::new(file.try_clone().map_err(failed)?)));
         self.parts.borrow_mut().push(Part { drive: name, file, left_out });
         Ok(())

@@ -33,10 +33,10 @@ pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     if args.target.is_none() && args.file.is_none() {
         return Err(Failure::usage(
-            "probe what? Name a target (sim:DRIVE, an image, nbd://…, a block device), or one of --file FOLDER, --model MODEL, \
-             --compare FILE.json…",
+            "the target is missing: name sim:DRIVE, an image, nbd://… or a block device, or give one of --file FOLDER, \
+             --model MODEL, --compare FILE.json…",
         )
-        .or_try("imbrex probe --file /mnt/data: it destroys nothing"));
+        .or_try("`imbrex probe --file /mnt/data`, which destroys nothing"));
     }
     check_tests(args)?;
     chart_files::check(args.charts.charts.as_deref())?;

@@ -184,6 +184,8 @@ fn what_is_missing_is_named() {
     let path = folder.path().join("no/drive.imbrex");
     let (code, said) = failure(&["drive", "create", path.to_str().expect("a path"), "--drive", "caveat-1g"]);
     assert!(code == Some(1) && said.contains("make the folder first"), "{code:?}, {said}");
+    let (code, said) = failure(&["drive", "info", "/dev/no-such-disk"]);
+    assert!(code == Some(1) && said.contains("no such device") && said.contains("lsblk"), "{code:?}, {said}");
     let (code, said) = failure(&["serve"]);
     assert!(code == Some(2), "{code:?}, {said}");
     let ways = "<--nbd <ADDRESS>|--ublk [<ID>]|--vhost-user <PATH>>";

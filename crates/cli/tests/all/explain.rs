@@ -127,4 +127,20 @@ fn a_file_system_on_an_image_writes_its_events() {
     let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
     assert!(has("imbrex drive 0: ") && has("actuator") && has("requests"), "{} bytes", bytes.len());
     assert!(bytes.len() > 10_000, "{} bytes", bytes.len());
+    // A file that is too small for them says so at its end, and so does the command.
+    let bench = ["fs", "bench", "postmark", &image, "--files", "200", "--operations", "400", "--folder", "more"];
+    let output = imbrex(&[&bench[..], &["-q", "--trace-events", &events, "--trace-events-size", "64KiB"]].concat());
+    assert!(output.status.success() && said(&output).contains("requests are left out of"), "{}", said(&output));
+    assert!(std::fs::metadata(&events).expect("it was written").len() <= 64 << 10);
+}
+
+#[test]
+fn a_check_that_finds_damage_ends_with_3() {
+    // On this disk, the host's own writes destroy sectors.
+    let words = ["explain", "rw=randwrite,bs=4k,number_ios=2000", "--drive", "caveat-1g", "-q"];
+    let output = imbrex(&words);
+    assert!(output.status.success(), "{}", said(&output));
+    let checked = imbrex(&[&words[..], &["--check"]].concat());
+    assert_eq!(checked.status.code(), Some(3), "{}", said(&checked));
+    assert!(said(&checked).contains("live data was lost"), "{}", said(&checked));
 }

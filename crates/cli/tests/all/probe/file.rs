@@ -88,7 +88,7 @@ fn places_that_tell_nothing_are_refused_with_the_reason() {
     }
     assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "mine");
     for (words, says) in [
-        (&["probe"][..], "--file FOLDER, --model MODEL"),
+        (&["probe"][..], "--file FOLDER"),
         (&["probe", "--file", "/tmp", "sim:cmr-7200"], "cannot be used with"),
         (&["probe", "--file", "/tmp", "--destroy-data"], "cannot be used with"),
         (&["probe", "--size", "1GiB", "sim:cmr-7200"], "cannot be used with"),
