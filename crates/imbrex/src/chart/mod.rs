@@ -1,6 +1,6 @@
 //! Charts as SVG: lines, steps, dots, marks and bars, drawn without any library.
 //!
-//! Libraries of charts choose ticks for plain numbers and for dates. Here, a time changes its unit along an axis (µs, ms, s,
+//! The libraries of charts that we know choose ticks for plain numbers and for dates. Here, a time changes its unit along an axis (µs, ms, s,
 //! min), sizes have their ticks at powers of two, and percentiles at equal numbers of nines. The tests of `axis` give
 //! examples. The colours are a published set, so they need no library either.
 //!
