@@ -30,6 +30,7 @@
 //!    of a group fails, the group is sealed before another write to the group is submitted.
 
 mod data;
+mod decoder;
 mod drives;
 mod fill;
 pub mod parity;

@@ -12,6 +12,8 @@
 
 use std::collections::BTreeMap;
 
+use super::decoder;
+
 /// Readable columns of a run of rows, by number, counted from 0: data columns first, then parity columns. Each has the
 /// bytes of all rows, one block after the other. Unreadable columns are absent.
 pub type Columns = BTreeMap<usize, Vec<u8>>;
@@ -60,10 +62,9 @@ pub fn data_from(width: usize, parity: usize, there: &Columns) -> Option<Vec<Vec
             BTreeMap::from([(missing, xor(there.values().map(Vec::as_slice)))])
         }
         _ => {
-            let data = there.range(..width).map(|(column, bytes)| (*column, bytes));
-            let coded = there.range(width..).map(|(column, bytes)| (column - width, bytes));
-            let restored = reed_solomon_simd::decode(width, parity, data, coded);
-            restored.expect("counts and lengths are those of a stripe group").into_iter().collect()
+            let data = there.range(..width).map(|(column, bytes)| (*column, bytes.as_slice()));
+            let coded = there.range(width..).map(|(column, bytes)| (column - width, bytes.as_slice()));
+            decoder::decoded(width, parity, data, coded).expect("counts and lengths are those of a stripe group")
         }
     };
     (0..width).map(|column| there.get(&column).or_else(|| lost.get(&column)).cloned()).collect()
