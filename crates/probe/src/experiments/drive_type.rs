@@ -286,8 +286,13 @@ fn conclude_fixed(bench: &mut Bench<'_>, fixed: Mode, look: &Look) -> Result<(),
     }
 }
 
+/// Shortest time in which flash takes a write. Writing a page takes 0.2 ms (Agrawal and others, *Design Tradeoffs for SSD
+/// Performance*, USENIX ATC 2008, table 1); the half of that leaves room for faster chips.
+const FLASH_MS: f64 = 0.1;
+
 /// Lowers the confidence in a shingled drive with a flash cache unless the size of the cache confirms it, and either the
-/// size of a band or the mapping. A drive with another cache, volatile or not, answers writes and reads as fast.
+/// size of a band or the mapping. A drive with another cache, volatile or not, answers writes and reads as fast. If no
+/// flash writes as fast, the type and the medium are taken back.
 pub(crate) fn doubt_flash(verdict: &mut Verdict) {
     let is_sure = |name: &&str| {
         verdict
@@ -298,11 +303,19 @@ pub(crate) fn doubt_flash(verdict: &mut Verdict) {
     if verdict.word("cache_medium") != Some("flash") || is_sure(&"cache_bytes") && is_cleaned {
         return;
     }
+    let is_memory = verdict.number("write_latency").is_some_and(|latency_ms| latency_ms < FLASH_MS);
     for property in &mut verdict.properties {
-        if ["type", "write_latency"].contains(&property.name) && property.confidence == Confidence::High {
-            property.confidence = Confidence::Medium;
-            property.because += "; a cache in front of any drive might answer as fast, and no bands were seen";
+        match property.name {
+            "type" | "cache_medium" if is_memory => {
+                property.value = Value::CannotTell;
+                property.confidence = Confidence::Low;
+            }
+            "type" | "write_latency" if property.confidence == Confidence::High => {
+                property.confidence = Confidence::Medium;
+            }
+            _ => continue,
         }
+        property.because += "; a cache in front of any drive might answer as fast, and no bands were seen";
     }
 }
 
