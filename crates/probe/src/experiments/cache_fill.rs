@@ -254,16 +254,19 @@ fn conclude(bench: &mut Bench<'_>, small: &Filled, deep: &Filled, large: &Filled
     let largely = count_of(bench, "cache_bytes", "B", large, LARGE);
     let rotation_ms = bench.rotation_ns() / 1e6;
     let latency_ms = bench.verdict.number("write_latency").unwrap_or(rotation_ms);
+    let same =
+        |one: Option<f64>, other: Option<f64>| one.zip(other).is_some_and(|(one, other)| is_near(one, other, ALIKE));
+    let by_bytes = |count: Option<f64>, bytes: u64| count.map(|count| count * bytes as f64);
+    // A packet with one small write takes far more than the write's bytes.
+    let is_by_blocks = same(by_bytes(singly, BLOCK_BYTES), by_bytes(largely, LARGE_BYTES));
     // A packet of more than a rotation holds records beside the data; a shorter one shows in writes that are answered
-    // together.
-    let is_packed = latency_ms > PACKED_ROTATIONS * rotation_ms || PACKET_WRITES.contains(&deep.at_once);
+    // together. Writes to one track are answered together without packets, too.
+    let is_packed =
+        latency_ms > PACKED_ROTATIONS * rotation_ms || PACKET_WRITES.contains(&deep.at_once) && !is_by_blocks;
     if is_packed && deep.at_once <= 1 {
         conclude_lower_bounds(bench, singly, deeply, largely);
         return;
     }
-    let same =
-        |one: Option<f64>, other: Option<f64>| one.zip(other).is_some_and(|(one, other)| is_near(one, other, ALIKE));
-    let by_bytes = |count: Option<f64>, bytes: u64| count.map(|count| count * bytes as f64);
     // The raw space ended the test at depth if the packets are as many as in the first test, or, for a cache mapped by
     // blocks, if the bytes are as many as with large writes.
     let deep_is_raw = if is_packed {

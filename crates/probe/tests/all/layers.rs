@@ -200,6 +200,13 @@ fn a_log_is_not_said_to_put_cleaning_off() {
     assert!(whole.advice.iter().all(|line| !line.contains("does not clean")), "{:?}", whole.advice);
 }
 
+/// The writes of the test at depth go to so few tracks that many are answered together, as if they were a packet.
+#[test]
+fn writes_to_one_track_are_no_packet() {
+    let wrong = sure_and_wrong(&asked("media-cache", 165, true));
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
 #[test]
 fn twenty_drives_of_each_layer_are_not_mistaken() {
     assert_not_mistaken(20, false);
