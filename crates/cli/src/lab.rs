@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use imbrex::table_form::{Cell, Cells, Column};
-use imbrex::{Failure, drives, human};
+use imbrex::{Failure, Progress, Simulation, SimulationOptions, Workload, WorkloadOptions, drives, human, report};
 use imbrex_device::EmulatedDrive;
 use imbrex_device::drive::{Making, create_file_of, header_of};
+use imbrex_disk::SimDuration;
 use imbrex_lab::{
-    Counts, Ended, Kernel, LabDrive, LabError, Limits, Outcome, Progress, Source, Step, Task, drive_name, is_installed,
+    Counts, Ended, Kernel, LabDrive, LabError, Limits, Outcome, Source, Step, Task, drive_name, is_installed,
 };
 use imbrex_safety::contents;
+use imbrex_trace::TraceOptions;
 use serde_json::{Value, json};
 
 use crate::args::{LabBuildArgs, LabCommand, LabRunArgs};
@@ -25,6 +27,10 @@ use crate::output;
 
 /// Interval at which the terminal shows the progress of a run.
 const SHOW_EVERY: Duration = Duration::from_millis(500);
+/// Number of requests whose simulation takes some seconds.
+const LONG_LOG: u64 = 1_000_000;
+/// Columns of the log of a drive's requests.
+const LOG_COLUMNS: &str = "time,op,offset,size,device,_,_";
 /// Files of the source that a build compiles, about: Linux 6.12 with the lab's options.
 const COMPILED_ABOUT: u64 = 1200;
 
@@ -48,7 +54,7 @@ fn build(args: &LabBuildArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let source = args.source.clone().map_or(Source::Debian, Source::File);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = args.jobs.map_or(processors, |jobs| jobs as usize);
-    let progress = imbrex::Progress::on_terminal(quiet).stopping_when(interrupt::requested);
+    let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     let bar = progress.steps("building the kernel");
     interrupt::answer_with("ending the compilers");
     let mut report = |step: Step| {
@@ -75,6 +81,7 @@ fn build(args: &LabBuildArgs, quiet: bool) -> Result<ExitCode, Failure> {
 }
 
 fn run_task(args: &LabRunArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    args.table.refuse_explanation(args.explain, args.out.as_deref())?;
     if args.file_system.is_some() && !args.keep_fs {
         args.images.iter().try_for_each(|path| refuse_contents(path))?;
     }
@@ -89,7 +96,7 @@ fn run_task(args: &LabRunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     // A folder without a run would only be in the way of the next try.
     let drives = attach(args, &folder, events.as_ref()).inspect_err(|_| folder.discard())?;
     let labels: Vec<String> = drives.iter().map(|drive| drive.drive.drive().label.clone()).collect();
-    let ns = |span: imbrex_disk::SimDuration| Duration::from_nanos(span.0);
+    let ns = |span: SimDuration| Duration::from_nanos(span.0);
     let task = Task {
         command: args.command.clone(),
         file_system: args.file_system,
@@ -272,7 +279,7 @@ impl Shown {
         }
     }
 
-    fn update(&mut self, progress: Progress) {
+    fn update(&mut self, progress: imbrex_lab::Progress) {
         self.print();
         if !self.is_terminal || self.last.elapsed() < SHOW_EVERY {
             return;
@@ -337,6 +344,18 @@ fn finish(
     }
     // The drives were dropped, which ends their events.
     events.map_or(Ok(()), EventsFile::join)?;
+    if folder.is_kept && ended != Ended::Interrupted {
+        // The first drives of a run are the new ones.
+        for (row, words) in rows.iter().zip(&args.drives).filter(|(row, _)| row.moved() > 0) {
+            if row.moved() > LONG_LOG && !quiet {
+                message!("making {}.html from {} requests", row.name, human::count(row.moved()));
+            }
+            // The run is complete without its pages.
+            if let Err(failure) = write_page(folder, &row.name, words, total) {
+                notice!("{}.html was not written: {failure}", row.name);
+            }
+        }
+    }
     let status = match ended {
         Ended::Command(status) | Ended::Preparation(status) => Some(status),
         _ => None,
@@ -387,6 +406,34 @@ fn finish(
     Ok(verdict(&ended, &console))
 }
 
+/// Writes the page with charts of a new drive: a simulation of the requests in its log, which the drive answers at the same
+/// times, and which the conventional drive with the same mechanics gets at the same times.
+fn write_page(folder: &Folder, name: &str, words: &str, total: Duration) -> Result<(), Failure> {
+    // What a simulation says of its workload is not news to the user.
+    let progress = Progress::silent().stopping_when(interrupt::requested);
+    let log = folder.path.join(format!("{name}.csv"));
+    let workload = WorkloadOptions {
+        trace: TraceOptions { columns: Some(LOG_COLUMNS.into()), ..TraceOptions::default() },
+        ..WorkloadOptions::default()
+    };
+    let workload = Workload::find(&log.to_string_lossy(), &workload, &progress)?;
+    // Short runs, too, have curves of many points.
+    let window = match total.as_secs() {
+        0..10 => SimDuration::from_millis(10),
+        10..100 => SimDuration::from_millis(100),
+        _ => SimDuration::from_secs(1),
+    };
+    let simulation = SimulationOptions { arrival: Some("open".into()), window, ..SimulationOptions::default() };
+    let simulation = Simulation::new().options(simulation).command(output::command_line()).drive(words)?;
+    let simulated = simulation.run(&workload, &progress)?;
+    if simulated.is_stopped {
+        return Err(Failure::failed("it was interrupted"));
+    }
+    let page = report::html(&simulated.summary, &simulated.series, None);
+    let path = folder.path.join(format!("{name}.html"));
+    std::fs::write(&path, page).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+}
+
 /// A drive of a run in the results.
 struct Row {
     name: String,
@@ -403,6 +450,11 @@ impl Row {
         document["drive"] = self.label.as_str().into();
         document["lost_bytes"] = self.lost_bytes.into();
         document
+    }
+
+    /// Returns the requests that move data.
+    fn moved(&self) -> u64 {
+        self.counts.reads + self.counts.writes
     }
 
     fn requests(&self) -> u64 {

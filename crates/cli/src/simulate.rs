@@ -13,6 +13,7 @@ use crate::output;
 /// Executes the command.
 pub(crate) fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     chart_files::check(args.charts.charts.as_deref())?;
+    args.table.refuse_explanation(args.explain.into(), args.out.as_deref())?;
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     let asked = asked(args)?;
     let mut simulation =

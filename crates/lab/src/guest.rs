@@ -11,6 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
 
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus,
@@ -221,12 +223,13 @@ fn quoted(word: &OsStr) -> OsString {
     OsStr::from_bytes(&bytes).into()
 }
 
-/// Starts the kernel in the folder of the run, in a process group of its own.
+/// Starts the kernel in the folder of the run, in a process group of its own. It ends with this process, however this
+/// process ends.
 ///
 /// # Errors
 ///
 /// The kernel cannot be started, or this machine has no Landlock.
-pub(crate) fn start(run: &Path, kernel: &Kernel, task: &Task, drives: usize) -> Result<Child, LabError> {
+pub(crate) fn start(run: &Path, kernel: &Kernel, task: &Task, drives: usize) -> Result<Running, LabError> {
     let failed = |what: &str| {
         let what = what.to_string();
         move |cause: io::Error| LabError::System { what, cause }
@@ -261,34 +264,51 @@ pub(crate) fn start(run: &Path, kernel: &Kernel, task: &Task, drives: usize) -> 
     let mount = format!("mount -t hostfs -o /proc/self/cwd/{SCRIPTS} none /mnt && exec /bin/sh /mnt/first");
     command.args(["init=/bin/sh", "--", "-c"]).arg(format!("\"{mount}\""));
     command.stdin(Stdio::null()).stdout(console.try_clone().map_err(failed("the console"))?).stderr(console);
-    with_descriptors(&mut command, [&output, &errors]);
+    prepare_child(&mut command, [&output, &errors]);
     let (run, has_fixed_addresses) = (run.to_path_buf(), task.disturbance != Some(Disturbance::Addresses));
-    // Landlock and the layout of addresses are properties of a thread, which the processes that it starts inherit.
-    let started = std::thread::spawn(move || {
-        confine(&run)?;
-        if has_fixed_addresses {
-            fix_addresses().map_err(failed("fixing the layout of addresses"))?;
-        }
-        command.spawn().map_err(failed("starting the kernel"))
+    let (sender, started) = channel();
+    let (end, ended) = channel::<()>();
+    // Landlock and the layout of addresses are properties of a thread, which the processes that it starts inherit. The
+    // child is killed when the thread that started it ends, so the thread waits until the child is gone.
+    let parent = std::thread::spawn(move || {
+        let mut start = || {
+            confine(&run)?;
+            if has_fixed_addresses {
+                fix_addresses().map_err(failed("fixing the layout of addresses"))?;
+            }
+            command.spawn().map_err(failed("starting the kernel"))
+        };
+        // The other ends of the channels are in the function that waits, and in `Running`.
+        let _ = sender.send(start());
+        drop((output, errors));
+        let _ = ended.recv();
     });
-    let child = started.join().expect("the thread does not panic");
-    drop((output, errors));
-    child
+    let child = started.recv().expect("the thread sends before it ends")?;
+    Ok(Running { child, parent: Some((end, parent)) })
 }
 
-/// Gives the started process these files as the descriptors 200 and 201. The standard library has its own descriptors below.
-fn with_descriptors(command: &mut Command, files: [&File; 2]) {
+/// Gives the started process these files as the descriptors 200 and 201 (the standard library has its own descriptors
+/// below), and has the process killed when the thread that starts it ends.
+fn prepare_child(command: &mut Command, files: [&File; 2]) {
     use std::os::fd::AsRawFd;
     let numbers = files.map(AsRawFd::as_raw_fd);
-    #[expect(unsafe_code, reason = "descriptors of a child are set between fork and exec")]
-    // SAFETY: the closure calls only dup2, which may be called between fork and exec. The files are open until
-    // the child has started.
+    let this_process = std::process::id();
+    #[expect(unsafe_code, reason = "descriptors and the signal of a child are set between fork and exec")]
+    // SAFETY: the closure calls only dup2, prctl and getppid, which may be called between fork and exec. The files are
+    // open until the child has started.
     unsafe {
         command.pre_exec(move || {
             for (index, number) in numbers.iter().enumerate() {
                 if libc::dup2(*number, 200 + index as i32) < 0 {
                     return Err(io::Error::last_os_error());
                 }
+            }
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // A process that ended before the call sends no signal.
+            if libc::getppid() as u32 != this_process {
+                return Err(io::ErrorKind::Interrupted.into());
             }
             Ok(())
         });
@@ -348,14 +368,30 @@ impl Drop for OneProcessor {
     }
 }
 
-/// A started kernel. Dropping this value ends it, with all processes that it started.
-pub(crate) struct Running(pub(crate) Child);
+/// A started program. Dropping this value ends it, with all processes that it started.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    /// The thread whose end kills the program, and the channel whose end ends the thread.
+    parent: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Running {
+    /// Starts a program in a process group of its own.
+    pub(crate) fn of(command: &mut Command) -> io::Result<Running> {
+        Ok(Running { child: command.process_group(0).spawn()?, parent: None })
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let group = rustix::process::Pid::from_child(&self.0);
+        let group = rustix::process::Pid::from_child(&self.child);
         // The process may have ended already.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        let _ = self.0.wait();
+        let _ = self.child.wait();
+        if let Some((end, thread)) = self.parent.take() {
+            drop(end);
+            // The thread has nothing that could panic.
+            let _ = thread.join();
+        }
     }
 }

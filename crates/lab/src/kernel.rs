@@ -269,14 +269,13 @@ fn compile(work: &Path, jobs: usize, report: &mut dyn FnMut(Step) -> bool) -> Re
     stop_if(report(Step::Compile(0)))?;
     let mut command = make(work);
     command.arg(format!("-j{jobs}")).arg("linux").stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut running = crate::guest::Running(command.spawn().map_err(failed)?);
-    let mut errors = running.0.stderr.take().expect("it is a pipe");
+    let mut running = crate::guest::Running::of(&mut command).map_err(failed)?;
+    let mut errors = running.child.stderr.take().expect("it is a pipe");
     let errors = std::thread::spawn(move || {
         let mut text = Vec::new();
         errors.read_to_end(&mut text).map(|_| text)
     });
-    let output = BufReader::new(running.0.stdout.take().expect("it is a pipe"));
+    let output = BufReader::new(running.child.stdout.take().expect("it is a pipe"));
     let mut compiled = 0;
     for line in output.lines() {
         if line.map_err(failed)?.trim_start().starts_with("CC ") {
@@ -284,7 +283,7 @@ fn compile(work: &Path, jobs: usize, report: &mut dyn FnMut(Step) -> bool) -> Re
             stop_if(report(Step::Compile(compiled)))?;
         }
     }
-    let status = running.0.wait().map_err(failed)?;
+    let status = running.child.wait().map_err(failed)?;
     let text = errors.join().expect("the thread does not panic").map_err(failed)?;
     if status.success() { Ok(()) } else { Err(LabError::step(what, &text)) }
 }

@@ -210,7 +210,7 @@ pub fn run(
         attached.push((bind(&drive_name(index))?, VirtualDrive::new(drive, log)));
     }
     let _one = guest::OneProcessor::new();
-    let mut running = Running(guest::start(folder, kernel, task, attached.len())?);
+    let mut running = guest::start(folder, kernel, task, attached.len())?;
     let console = |what: String| {
         let text = std::fs::read(folder.join(guest::CONSOLE)).unwrap_or_default();
         LabError::Guest { what, console: last_lines(&String::from_utf8_lossy(&text), CONSOLE_LINES) }
@@ -257,7 +257,7 @@ fn accept(listener: &UnixListener, running: &mut Running) -> io::Result<std::os:
         if !wait(&[listener.as_fd()], Duration::from_millis(50))?.is_empty() {
             return listener.accept().map(|(stream, _)| stream);
         }
-        if let Some(status) = running.0.try_wait()? {
+        if let Some(status) = running.child.try_wait()? {
             return Err(io::Error::other(format!("it ended with {status}")));
         }
         if begun.elapsed() > START_TIME {

@@ -86,8 +86,8 @@ pub(crate) struct LabRunArgs {
     #[arg(long, value_name = "FILE")]
     pub kernel: Option<PathBuf>,
 
-    /// Keep the run in this new folder: images (vda.img), logs of requests (vda.csv), the command's output (output.txt,
-    /// errors.txt), the kernel's console (console.txt), and summary.json.
+    /// Keep the run in this new folder: images (vda.img), logs of requests (vda.csv), a page with charts of each new drive
+    /// (vda.html), the command's output (output.txt, errors.txt), the kernel's console (console.txt), and summary.json.
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 

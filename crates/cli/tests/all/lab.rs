@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -183,6 +184,12 @@ fn a_file_system_survives_a_cut_and_its_image_goes_on() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let summary: Value = serde_json::from_slice(&output.stdout).expect("--json prints JSON");
     assert_eq!((summary["ended"].as_str(), summary["status"].is_null()), (Some("power-cut"), true));
+    let page = fs::read_to_string(at("cut/vda.html")).expect("each new drive has a page");
+    let requests: u64 =
+        ["reads", "writes"].map(|name| summary["drives"][0][name].as_u64().expect("a number")).iter().sum();
+    let shown = data_of(&page)["summary"]["workload"]["reads"].as_u64().unwrap_or(0)
+        + data_of(&page)["summary"]["workload"]["writes"].as_u64().unwrap_or(0);
+    assert_eq!(shown, requests, "the page shows all requests of the run");
     let again = imbrex(&[&words[..], &["--", "sh", "-c", script]].concat());
     assert_eq!(again.status.code(), Some(1), "a folder that exists");
     assert!(said(&again).contains("exists already"), "{}", said(&again));
@@ -193,8 +200,52 @@ fn a_file_system_survives_a_cut_and_its_image_goes_on() {
     let lines = String::from_utf8_lossy(&output.stdout);
     let lines: u64 = lines.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number");
     assert!(lines > 3, "{lines} lines were durable");
-    let output = imbrex(&["lab", "run", "--image", &image, "--", "fsck.ext4", "-fn", "/dev/vda"]);
+    let looked = at("looked");
+    let output = imbrex(&["lab", "run", "--image", &image, "--out", &looked, "--", "fsck.ext4", "-fn", "/dev/vda"]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(!Path::new(&at("looked/vda.html")).exists(), "the log does not have the state of an image");
+}
+
+/// Returns the data of a report page.
+fn data_of(page: &str) -> Value {
+    let (_, data) = page.split_once("id=\"data\">").expect("a page has its data");
+    serde_json::from_str(data.split("</script>").next().expect("there is text")).expect("the data are JSON")
+}
+
+/// Returns the processes that are in a folder.
+fn processes_in(folder: &Path) -> Vec<u32> {
+    let all = fs::read_dir("/proc").expect("there are processes").filter_map(|entry| {
+        let number: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        (fs::read_link(format!("/proc/{number}/cwd")).ok()? == folder).then_some(number)
+    });
+    all.collect()
+}
+
+/// A guest that computes without a wait hears nothing of its drives, so it would go on when they are gone.
+#[test]
+fn no_guest_outlives_a_killed_run() {
+    if !has_kernel("a killed run of the lab") {
+        return;
+    }
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().canonicalize().expect("it exists").join("out");
+    let words = ["lab", "run", "--drive", "cmr-7200", "--out", out.to_str().expect("UTF-8"), "--"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_imbrex"));
+    command.args(words).args(["sh", "-c", "echo begun; while :; do :; done"]);
+    let mut run = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let wait_until = |what: &str, is_so: &dyn Fn() -> bool| {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait_until("the command prints", &|| fs::read(out.join("output.txt")).is_ok_and(|text| text.starts_with(b"begun")));
+    assert!(!processes_in(&out).is_empty(), "the guest runs in its folder");
+    run.kill().expect("it runs");
+    run.wait().expect("it was killed");
+    wait_until("the guest ends", &|| processes_in(&out).is_empty());
 }
 
 /// Goal: synced files survive power cuts on a shingled drive that is cleaning. Method: a load that syncs file after file, cut at
