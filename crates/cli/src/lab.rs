@@ -409,7 +409,7 @@ fn finish(
 /// Writes the page with charts of a new drive: a simulation of the requests in its log, which the drive answers at the same
 /// times, and which the conventional drive with the same mechanics gets at the same times.
 fn write_page(folder: &Folder, name: &str, words: &str, total: Duration) -> Result<(), Failure> {
-    // What a simulation says of its workload is not news to the user.
+    // The notices of a simulation on its workload are not news to the user.
     let progress = Progress::silent().stopping_when(interrupt::requested);
     let log = folder.path.join(format!("{name}.csv"));
     let workload = WorkloadOptions {

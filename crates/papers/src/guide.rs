@@ -96,8 +96,8 @@ fn as_markdown(report: &Report) -> String {
     for table in &report.tables {
         text.push_str(&as_markdown_table(table));
     }
-    for (name, _) in &report.figures {
-        let _ = write!(text, "\n![{}](figures/{name})\n", name.trim_end_matches(".svg"));
+    for figure in &report.figures {
+        let _ = write!(text, "\n![{}](figures/{})\n", figure.id(), figure.file_name());
     }
     for remark in &report.remarks {
         let _ = write!(text, "\n{remark}\n");

@@ -42,7 +42,7 @@ pub use experiment::Experiment;
 pub use hajkazemi::Traces;
 pub use page::{as_json, as_text, kept, page, refuse_foreign_results, write};
 pub(crate) use replication::Replication;
-pub use report::{Claim, ClaimKind, Report, Table, Verdict};
+pub use report::{Claim, ClaimKind, Figure, Report, Table, Verdict};
 pub use results::Results;
 
 use imbrex::Failure;

@@ -63,17 +63,16 @@ pub fn write(folder: &Path, experiment: &Experiment, report: &Report) -> Result<
     let sections = folder.join("reproduction");
     let figures = folder.join("figures");
     refuse_foreign_results(folder, experiment)?;
-    for (name, _) in &report.figures {
-        // The first element of a drawing has the name of its file as its identifier.
-        let mark = format!("id=\"{}\"", name.trim_end_matches(".svg"));
-        refuse_unmarked(&figures.join(name), mark.as_bytes())?;
+    for figure in &report.figures {
+        let mark = format!("id=\"{}\"", figure.id());
+        refuse_unmarked(&figures.join(figure.file_name()), mark.as_bytes())?;
     }
     for made in [&sections, &figures] {
         std::fs::create_dir_all(made)
             .map_err(|error| Failure::failed(format!("cannot make the folder {}: {error}", made.display())))?;
     }
-    for (name, svg) in &report.figures {
-        replace(&figures.join(name), svg.as_bytes())?;
+    for figure in &report.figures {
+        replace(&figures.join(figure.file_name()), figure.svg().as_bytes())?;
     }
     if guide::has(experiment) {
         guide::renew(folder, experiment, report)?;
@@ -167,7 +166,9 @@ Generated workloads and other random choices have a seed. `imbrex reproduce EXPE
 five seeds: each random choice has its own seed in the first run, and one more in each further run. An experiment without random choices \
 runs once.\n\n\
 - A number that differs between the seeds becomes its mean and, after `±`, half of the 95 % interval of the mean (Student's t \
-distribution), in claims and in tables. The figures are of the first seed.\n\
+distribution), in claims and in tables.\n\
+- A figure that differs between the seeds shows means, and the 95 % intervals as error bars where there is room. If its points or groups \
+differ too, or if it shows single observations as dots, it is that of the first seed, and a remark names it.\n\
 - A claim that counts has the verdict *depends on the seed* if its verdicts with the seeds differ. It then does not count as one that \
 holds.\n\
 - The JSON file of the experiment has `seeds`, the number of seeds, and for each claim `verdicts` and `ours_by_seed`, in the order of the \

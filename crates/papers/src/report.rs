@@ -1,5 +1,6 @@
 //! The report of an experiment: claims with the paper's figure beside ours, measurements, charts and remarks.
 
+use imbrex::chart::{BarChart, Chart, Style};
 use serde::{Deserialize, Serialize};
 
 /// The kind of a claim: how the number in the paper relates to our run.
@@ -160,6 +161,51 @@ impl Table {
     }
 }
 
+/// A figure of a report: a chart, which is drawn when the figure is written.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figure {
+    /// A chart of series of points over two axes.
+    Chart(Chart),
+    /// A bar chart.
+    Bars(BarChart),
+}
+
+impl Figure {
+    /// Returns the name of the figure's file: the id of its chart, with the ending `.svg`.
+    pub fn file_name(&self) -> String {
+        format!("{}.svg", self.id())
+    }
+
+    /// Returns the contents of the figure's file, an SVG drawing.
+    pub fn svg(&self) -> String {
+        match self {
+            Figure::Chart(chart) => chart.svg(Style::Standalone),
+            Figure::Bars(chart) => chart.svg(Style::Standalone),
+        }
+    }
+
+    /// Returns the id of the chart, which is also the id of the first element of the drawing.
+    pub(crate) fn id(&self) -> &str {
+        match self {
+            Figure::Chart(chart) => &chart.id,
+            Figure::Bars(chart) => &chart.id,
+        }
+    }
+}
+
+impl From<Chart> for Figure {
+    fn from(chart: Chart) -> Figure {
+        Figure::Chart(chart)
+    }
+}
+
+impl From<BarChart> for Figure {
+    fn from(chart: BarChart) -> Figure {
+        Figure::Bars(chart)
+    }
+}
+
 /// The report of an experiment: of one run, or of several that differ in their seeds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
@@ -169,8 +215,8 @@ pub struct Report {
     pub claims: Vec<Claim>,
     /// Tables of measurements of our run that are compared with no paper.
     pub tables: Vec<Table>,
-    /// The figures (charts), as pairs of a file name and the contents of an SVG file. Empty if there are none.
-    pub figures: Vec<(String, String)>,
+    /// The figures (charts). Empty if there are none.
+    pub figures: Vec<Figure>,
     /// Further remarks, one paragraph each, such as deviations from the paper and reasons for differences.
     pub remarks: Vec<String>,
     /// Number of seeds with which the experiment ran, if there are several; otherwise `None`.
@@ -183,6 +229,11 @@ impl Report {
     /// `holds` is whether the claim holds in our run, or `None` if it cannot be judged.
     pub fn claim(&mut self, kind: ClaimKind, claim: &str, theirs: &str, ours: impl Into<String>, holds: Option<bool>) {
         self.judged(kind, claim, theirs, ours, Verdict::of(holds));
+    }
+
+    /// Adds a figure to the report. Its file has the id of the chart as its name.
+    pub fn figure(&mut self, chart: impl Into<Figure>) {
+        self.figures.push(chart.into());
     }
 
     /// Adds a claim of a paper with any verdict to the report. `theirs` is the paper's number or sentence, `ours` that

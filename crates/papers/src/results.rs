@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use super::report::{Claim, ClaimKind, Report, Table};
+use super::report::{Claim, ClaimKind, Figure, Report, Table};
 use super::{Experiment, guide};
 
 /// The results of an experiment in the form in which a JSON file in `docs/reproduction` keeps them.
@@ -39,7 +39,7 @@ impl Results {
             method: report.method.clone(),
             claims: report.claims.clone(),
             tables: report.tables.clone(),
-            figures: report.figures.iter().map(|figure| figure.0.clone()).collect(),
+            figures: report.figures.iter().map(Figure::file_name).collect(),
             remarks: report.remarks.clone(),
             seeds: report.seeds,
         }

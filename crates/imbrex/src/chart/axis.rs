@@ -6,10 +6,14 @@
 //! 2. Ticks are at 1, 2 or 5 times a power of ten of the unit in their labels; on a logarithmic axis of bytes, at
 //!    powers of two.
 
+use serde::{Deserialize, Serialize};
+
+use super::exact;
 use super::label::Unit;
 
 /// Mapping from the values of an axis to positions along it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// Linear: equal differences have equal lengths.
     Linear,
@@ -24,7 +28,7 @@ pub enum Scale {
 const RATES_APART: f64 = 10.0;
 
 /// An axis of a chart: its label, its scale, the unit of its values, and its ends.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Axis {
     /// Name of the quantity, shown beside the axis; may be empty.
     pub label: String,
@@ -34,6 +38,7 @@ pub struct Axis {
     pub unit: Unit,
     /// Values at the two ends, lowest first; `None` to choose the ends from the values drawn. Ignored by the scale
     /// `Scale::Percentile`.
+    #[serde(with = "exact")]
     pub range: Option<(f64, f64)>,
     /// Whether a linear axis whose ends are chosen from the values includes 0.
     pub from_zero: bool,

@@ -5,17 +5,21 @@
 //! 1. Parts differ by their hatching, not only by their colour.
 //! 2. Stacked parts are drawn in order and end at their sum.
 
+use serde::{Deserialize, Serialize};
+
 use super::axis::{Axis, Fitted};
 use super::draw::{
-    Frame, LABEL, axis_titles, horizontal_axis, legend, legend_rows, legend_top, title_height, top, vertical_axis,
-    wrapped_swatch,
+    Frame, LABEL, axis_titles, error_bar, error_bars, horizontal_axis, legend, legend_rows, legend_top, title_height,
+    top, vertical_axis, wrapped_swatch,
 };
+use super::exact;
 use super::palette;
 use super::series::Marker;
-use super::svg::{Canvas, Font, Style, escape, pixel, text_width};
+use super::svg::{Canvas, Font, Style, TITLE, escape, lengthened_title, pixel, text_width};
 
 /// Arrangement of the bars of one group: stacked or side by side.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum BarArrangement {
     /// Horizontal bars, placed end to end, with the name of the group above them.
     Stacked,
@@ -24,7 +28,7 @@ pub enum BarArrangement {
 }
 
 /// A part that every group of a bar chart has, such as one cause of writes: one bar per group.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Part {
     /// Name of the part in the legend.
     pub name: String,
@@ -32,11 +36,17 @@ pub struct Part {
     /// numbers, hatchings after 7.
     pub look: usize,
     /// Values, one per group, in the unit of the value axis. NaN if the group has no value; no bar is drawn then.
+    #[serde(with = "exact")]
     pub values: Vec<f64>,
+    /// Half of the length of the error bar of each value, in the unit of the value axis: the bar reaches from v − h to
+    /// v + h, as far as the axis does. 0 draws no bar. Empty if the part has no error bars, else as long as `values`.
+    /// Stacked bars show none: the interval of a part is not that of the sum at which its bar ends.
+    #[serde(with = "exact")]
+    pub half_widths: Vec<f64>,
 }
 
 /// A bar chart: groups of bars, with one bar per group and part.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct BarChart {
     /// Short name, unique in its page. It is the id of the SVG element, and the ids inside begin with it.
     pub id: String,
@@ -59,7 +69,28 @@ pub struct BarChart {
     pub is_marks: bool,
     /// Width and height of the whole drawing in pixels. For stacked bars, the height is ignored: it follows from the
     /// number of groups.
+    #[serde(with = "exact")]
     pub size: (f64, f64),
+}
+
+impl Part {
+    /// Gives each value an error bar, of half the length in `half_widths` ([`Part::half_widths`]). If all are 0, the
+    /// part has none.
+    ///
+    /// # Panics
+    ///
+    /// If `half_widths` is not as long as the list of values.
+    pub fn with_error_bars(mut self, half_widths: Vec<f64>) -> Part {
+        assert_eq!(half_widths.len(), self.values.len(), "one half width for each value");
+        self.half_widths = if half_widths.iter().all(|half| *half == 0.0) { Vec::new() } else { half_widths };
+        self
+    }
+
+    /// Returns the lower and upper end of the error bar of group `group`; `None` if it has none.
+    fn error_bar(&self, group: usize) -> Option<(f64, f64)> {
+        let (value, half) = (self.values[group], *self.half_widths.get(group)?);
+        (half > 0.0).then_some((value - half, value + half))
+    }
 }
 
 const ROW_HEIGHT: f64 = 44.0;
@@ -87,13 +118,19 @@ impl BarChart {
     /// If the number of values is not the number of groups.
     pub fn with(mut self, name: impl Into<String>, look: usize, values: Vec<f64>) -> BarChart {
         assert_eq!(values.len(), self.groups.len(), "a part has one value a group");
-        self.parts.push(Part { name: name.into(), look, values });
+        self.parts.push(Part { name: name.into(), look, values, half_widths: Vec::new() });
         self
     }
 
     /// Sets the description in words, as plain text, for readers who cannot see the chart.
     pub fn described(mut self, description: impl Into<String>) -> BarChart {
         self.description = description.into();
+        self
+    }
+
+    /// Appends `words` to the title if the drawing is wide enough to show both.
+    pub fn with_in_title(mut self, words: &str) -> BarChart {
+        self.title = lengthened_title(self.title, words, self.size.0);
         self
     }
 
@@ -138,7 +175,7 @@ impl BarChart {
         let mut canvas = Canvas::open(style, &self.id, size, &self.title, &self.description, "");
         self.hatchings(&mut canvas);
         if style == Style::Standalone {
-            canvas.text((16.0, 24.0), &self.title, Font { size: 15.0, anchor: "start", colour: "ink", is_bold: true });
+            canvas.text((16.0, 24.0), &self.title, TITLE);
         }
         if style.is_file() {
             legend(&mut canvas, &names, &rows, legend_top(style));
@@ -224,7 +261,11 @@ impl BarChart {
 
     fn draw_grouped(&self, canvas: &mut Canvas, top: f64, size: (f64, f64)) {
         let values = self.parts.iter().flat_map(|part| part.values.iter().copied());
-        let axis = self.value.fit(values.chain(self.markers.iter().map(|marker| marker.at)));
+        let groups = 0..self.groups.len();
+        let ends = self.parts.iter().flat_map(|part| groups.clone().filter_map(|group| part.error_bar(group)));
+        // Bars stand on the lower end of the axis, so no error bar moves this end below 0.
+        let ends = ends.flat_map(|(low, high)| [low.max(0.0), high]);
+        let axis = self.value.fit(values.chain(ends).chain(self.markers.iter().map(|marker| marker.at)));
         let widest = axis.ticks.iter().map(|tick| text_width(&tick.label, LABEL.size)).fold(20.0, f64::max);
         let left = widest + 32.0;
         let frame = Frame { left, top, width: size.0 - left - 16.0, height: size.1 - top - 30.0 };
@@ -238,11 +279,18 @@ impl BarChart {
                 let value = part.values[group];
                 let y = frame.y(axis.position(value).unwrap_or(0.0));
                 let x = begin + group_width * 0.09 + index as f64 * bar_width;
+                let middle = x + bar_width * 0.46;
                 if self.is_marks {
-                    self.mark_of(canvas, index, name, value, (x + bar_width * 0.46, y));
-                    continue;
+                    self.mark_of(canvas, index, name, value, (middle, y));
+                } else {
+                    self.bar(canvas, index, name, value, [x, y, bar_width * 0.92, frame.bottom() - y]);
                 }
-                self.bar(canvas, index, name, value, [x, y, bar_width * 0.92, frame.bottom() - y]);
+                let ends = part.error_bar(group);
+                if let Some(path) = ends.and_then(|ends| error_bar(&axis, frame, middle, ends)) {
+                    let colour =
+                        if self.is_marks { canvas.style.series(part.look) } else { canvas.style.colour("ink") };
+                    canvas.raw(&error_bars(&path, &colour, ""));
+                }
             }
             let middle = (begin + group_width / 2.0, frame.bottom() + 16.0);
             canvas.text(middle, &shortened(name, group_width), LABEL);

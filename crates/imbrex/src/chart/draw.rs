@@ -11,10 +11,9 @@ use super::axis::{Fitted, Tick};
 use super::palette;
 use super::places::{Place, Places};
 use super::series::{Chart, Marker, Series, Shape};
-use super::svg::{Canvas, Font, Style, escape, pixel, text_width};
+use super::svg::{Canvas, Font, Style, TITLE, escape, pixel, text_width};
 
 pub(super) const LABEL: Font<'static> = Font { size: 11.5, anchor: "middle", colour: "muted", is_bold: false };
-const TITLE: Font<'static> = Font { size: 15.0, anchor: "start", colour: "ink", is_bold: true };
 const LEGEND_ROW: f64 = 18.0;
 const SWATCH: f64 = 30.0;
 /// Half of the length of the cap of an error bar, in pixels.
@@ -71,7 +70,10 @@ struct Drawing<'a> {
 pub(super) fn chart(chart: &Chart, style: Style) -> String {
     let points = || chart.series.iter().flat_map(|series| series.points.iter());
     let x = chart.x.fit(points().map(|point| point.0).chain(markers(chart, true)));
-    let error_bars = chart.series.iter().flat_map(Series::error_bars).flat_map(|(_, low, high)| [low, high]);
+    // An error bar below 0 does not let the axis of values from 0 on begin below 0.
+    let least = points().fold(0.0, |least: f64, point| least.min(point.1));
+    let error_bars = chart.series.iter().flat_map(Series::error_bars);
+    let error_bars = error_bars.flat_map(|(.., low, high)| [low.max(least), high]);
     let y = chart.y.fit(points().map(|point| point.1).chain(error_bars).chain(markers(chart, false)));
     let names: Vec<(&str, String)> =
         chart.series.iter().map(|series| (series.name.as_str(), swatch(series, style))).collect();
@@ -280,23 +282,17 @@ impl Drawing<'_> {
         ));
         if !series.half_widths.is_empty() {
             let path: String = series.error_bars().filter_map(|bar| self.error_bar(bar)).collect();
-            canvas.raw(&format!(
-                "<path class=\"{class}\" data-series=\"{index}\" data-name=\"{name}\" \
-                 style=\"fill:none;stroke:{colour};stroke-width:1.2\" d=\"{path}\"/>"
-            ));
+            // Within a bar of the same colour, half of the error bar would not be seen.
+            let colour = if is_bars { canvas.style.colour("ink") } else { colour };
+            let of_series = format!("class=\"{class}\" data-series=\"{index}\" data-name=\"{name}\" ");
+            canvas.raw(&error_bars(&path, &colour, &of_series));
         }
     }
 
-    /// Returns the path of an error bar with a cap at each end. If the lower end lies below the axis, the bar has no cap
-    /// there.
-    fn error_bar(&self, (x, low, high): (f64, f64, f64)) -> Option<String> {
-        let (x, high) = self.place((x, high))?;
-        let is_on_axis = low >= self.y.low;
-        let low = self.frame.y(self.y.position(low).unwrap_or(0.0));
-        let (left, right) = (pixel(x - CAP), pixel(x + CAP));
-        let (x, low, high) = (pixel(x), pixel(low), pixel(high));
-        let cap = if is_on_axis { format!("M{left} {low}H{right}") } else { String::new() };
-        Some(format!("{cap}M{x} {low}V{high}M{left} {high}H{right}"))
+    /// Returns the path of an error bar. The bar stands in the middle between the two values of x.
+    fn error_bar(&self, (from, to, low, high): (f64, f64, f64, f64)) -> Option<String> {
+        let middle = (self.x.position(from)? + self.x.position(to)?) / 2.0;
+        error_bar(&self.y, self.frame, self.frame.x(middle), (low, high))
     }
 
     fn place(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {
@@ -318,6 +314,22 @@ impl Drawing<'_> {
         }
         path
     }
+}
+
+/// Returns the path of an error bar at `x` pixels, from `low` to `high` of the vertical axis, with a cap at each end. If
+/// the lower end lies below the axis, the bar has no cap there.
+pub(super) fn error_bar(axis: &Fitted, frame: Frame, x: f64, (low, high): (f64, f64)) -> Option<String> {
+    let is_on_axis = low >= axis.low;
+    let (low, high) = (frame.y(axis.position(low).unwrap_or(0.0)), frame.y(axis.position(high)?));
+    let (left, right) = (pixel(x - CAP), pixel(x + CAP));
+    let (x, low, high) = (pixel(x), pixel(low), pixel(high));
+    let cap = if is_on_axis { format!("M{left} {low}H{right}") } else { String::new() };
+    Some(format!("{cap}M{x} {low}V{high}M{left} {high}H{right}"))
+}
+
+/// Returns the element that draws the path of error bars. `extra` holds further attributes.
+pub(super) fn error_bars(path: &str, colour: &str, extra: &str) -> String {
+    format!("<path {extra}style=\"fill:none;stroke:{colour};stroke-width:1.2\" d=\"{path}\"/>")
 }
 
 pub(super) fn vertical_axis(canvas: &mut Canvas, frame: Frame, ticks: &[Tick]) {

@@ -5,8 +5,11 @@
 //!    to days.
 //! 2. A no-break space joins a number and its unit.
 
+use serde::{Deserialize, Serialize};
+
 /// Unit of the values of an axis or of a number to be formatted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// A number of items, without a unit.
     Count,

@@ -17,6 +17,7 @@
 mod axis;
 pub mod bars;
 mod draw;
+mod exact;
 pub mod label;
 pub mod palette;
 mod places;
@@ -93,6 +94,12 @@ impl Chart {
         for series in self.series.iter_mut().filter(|series| series.half_widths.is_empty()) {
             thin::extremes(&mut series.points, limit, |value| x.position(value));
         }
+        self
+    }
+
+    /// Appends `words` to the title if the drawing is wide enough to show both.
+    pub fn with_in_title(mut self, words: &str) -> Chart {
+        self.title = svg::lengthened_title(self.title, words, self.size.0);
         self
     }
 

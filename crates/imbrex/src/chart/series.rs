@@ -1,9 +1,13 @@
 //! Elements of a chart: series of points, marker lines, two axes.
 
+use serde::{Deserialize, Serialize};
+
 use super::axis::Axis;
+use super::exact;
 
 /// The way in which the points of a series are drawn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Shape {
     /// Points joined by straight lines.
     Line,
@@ -21,16 +25,18 @@ pub enum Shape {
 }
 
 /// A series of points of a chart, with its name and look.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Series {
     /// Name of the series in the legend.
     pub name: String,
     /// The way in which the points are drawn.
     pub shape: Shape,
     /// Points (x, y), in the units of the axes. They must be in the order of x, except for dots and marks.
+    #[serde(with = "exact")]
     pub points: Vec<(f64, f64)>,
     /// Half of the length of the error bar of each point, in the unit of the y axis: the bar reaches from y − h to y +
     /// h, as far as the axis does. 0 draws no bar. Empty if the series has no error bars, else as long as `points`.
+    #[serde(with = "exact")]
     pub half_widths: Vec<f64>,
     /// Number that selects colour, dashes and mark: equal numbers look the same in every chart. Colours repeat after 8
     /// numbers, dashes and marks after 10.
@@ -60,10 +66,16 @@ impl Series {
         self
     }
 
-    /// Returns the lower and upper end of each error bar, with its x value. Bars of length 0 are left out.
-    pub(super) fn error_bars(&self) -> impl Iterator<Item = (f64, f64, f64)> + '_ {
-        let bars = self.points.iter().zip(&self.half_widths).filter(|(_, half)| **half > 0.0);
-        bars.map(|(&(x, y), half)| (x, y - half, y + half))
+    /// Returns for each error bar the two values of x between which it stands, and its lower and upper end. Steps and
+    /// bars have a height from one point to the next, so their error bars stand in the middle; those of other shapes
+    /// stand at the point. Error bars of length 0 are left out.
+    pub(super) fn error_bars(&self) -> impl Iterator<Item = (f64, f64, f64, f64)> + '_ {
+        let has_width = matches!(self.shape, Shape::Steps | Shape::Bars);
+        let bars = self.points.iter().zip(&self.half_widths).enumerate().filter(|(_, (_, half))| **half > 0.0);
+        bars.map(move |(index, (&(x, y), half))| {
+            let next = self.points.get(index + 1).filter(|_| has_width);
+            (x, next.map_or(x, |next| next.0), y - half, y + half)
+        })
     }
 
     /// Sets whether a page shows the series only after the reader chose it in the legend.
@@ -80,19 +92,20 @@ impl Series {
 }
 
 /// A straight line across a chart at one value of an axis, with a label.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Marker {
     /// Whether the line is vertical and `at` a value of the x axis. Otherwise the line is horizontal, and `at` is a
     /// value of the y axis.
     pub vertical: bool,
     /// Value on the axis at which the line is drawn, in the unit of the axis.
+    #[serde(with = "exact")]
     pub at: f64,
     /// Text beside the marker line; may be empty.
     pub label: String,
 }
 
 /// A chart of series of points over two axes.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Chart {
     /// Short name, unique in its page. It is the id of the SVG element, and the ids inside begin with it.
     pub id: String,
@@ -111,5 +124,6 @@ pub struct Chart {
     /// Whether the series are parts of one drive: the legend of a page, which hides drives, does not apply to them.
     pub of_parts: bool,
     /// Width and height of the whole drawing in pixels.
+    #[serde(with = "exact")]
     pub size: (f64, f64),
 }

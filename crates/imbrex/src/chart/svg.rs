@@ -94,6 +94,20 @@ pub(super) struct Font<'a> {
     pub is_bold: bool,
 }
 
+/// Font of the title of a standalone drawing.
+pub(super) const TITLE: Font<'static> = Font { size: 15.0, anchor: "start", colour: "ink", is_bold: true };
+/// Space on either side of the title, in pixels.
+const TITLE_MARGIN: f64 = 16.0;
+/// Width of a bold text, as a multiple of the approximate width of a text.
+const BOLD: f64 = 1.1;
+
+/// Returns `title` with `words` after it, or `title` alone if both do not fit into a drawing of this width.
+pub(super) fn lengthened_title(title: String, words: &str, width: f64) -> String {
+    let longer = format!("{title}{words}");
+    let is_shown = BOLD * text_width(&longer, TITLE.size) <= width - 2.0 * TITLE_MARGIN;
+    if is_shown { longer } else { title }
+}
+
 /// An SVG element that is being written.
 pub(super) struct Canvas {
     pub style: Style,

@@ -174,6 +174,67 @@ fn error_bars_of_no_length_are_none_and_others_keep_all_points() {
     assert_eq!((thinned(0.5).series[0].points.len(), thinned(0.5).series[0].half_widths.len()), (100, 100));
 }
 
+/// Goal: the height of steps and bars has its error bar in its middle, that of other shapes at the point. Method: two
+/// points at the ends of the frame.
+#[test]
+fn error_bars_of_steps_and_bars_stand_in_their_middle() {
+    for (shape, share) in [(Shape::Line, 0.0), (Shape::Marks, 0.0), (Shape::Steps, 0.5), (Shape::Bars, 0.5)] {
+        let series = Series::new("one", shape, 0, vec![(0.0, 10.0), (4.0, 20.0)]).with_error_bars(vec![1.0, 0.0]);
+        let x = Axis::linear("", Unit::Count).ranged(0.0, 4.0);
+        let svg = Chart::new("t", "", x, Axis::linear("", Unit::Count)).with(series).svg(Style::Embedded);
+        let frame: Vec<f64> =
+            between(&svg, "data-plot=\"", "\"").split(' ').map(|n| n.parse().expect("a number")).collect();
+        let upright = between(&svg, "stroke-width:1.2\" d=\"", "V").rsplit('M').next().expect("a line");
+        let at: f64 = upright.split(' ').next().and_then(|x| x.parse().ok()).expect("its x");
+        assert!((at - frame[0] - share * frame[2]).abs() < 0.11, "{shape:?}: {at}, {frame:?}");
+    }
+}
+
+/// Goal: means of times have no axis of negative times. Method: an error bar from -5 to 25,
+/// without and with a value below 0.
+#[test]
+fn an_error_bar_below_zero_does_not_extend_the_axis_of_values_from_zero_on() {
+    for (value, begins_below) in [(0.0, false), (-1.0, true)] {
+        let series = Series::new("one", Shape::Line, 0, vec![(1.0, 10.0), (2.0, value)]);
+        let chart = Chart::new("t", "", Axis::linear("", Unit::Count), Axis::linear("", Unit::Count));
+        let svg = chart.with(series.with_error_bars(vec![15.0, 0.0])).svg(Style::Standalone);
+        assert_eq!(svg.contains("−"), begins_below, "{svg}");
+    }
+}
+
+fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
+    text.split(from).nth(1).and_then(|rest| rest.split(to).next()).unwrap_or_else(|| panic!("{from} in {text}"))
+}
+
+#[test]
+fn grouped_bars_have_error_bars_with_caps_and_stand_on_zero() {
+    let groups = vec!["w08".into(), "w09".into()];
+    let mut chart = BarChart::new("g", "Grouped", Axis::linear("", Unit::Count), groups, BarArrangement::Grouped)
+        .with("rmw", 0, vec![10.0, 20.0])
+        .with("flip", 1, vec![5.0, f64::NAN]);
+    let without = chart.svg(Style::Standalone);
+    assert!(!without.contains("stroke-width:1.2\" d="));
+    // The error bar of the first value reaches from -2 to 22: it has no lower cap, and the axis still begins at 0.
+    chart.parts[0] = chart.parts[0].clone().with_error_bars(vec![12.0, 5.0]);
+    chart.parts[1] = chart.parts[1].clone().with_error_bars(vec![0.0, 0.0]);
+    let svg = chart.svg(Style::Standalone);
+    assert_well_formed(&svg);
+    let paths: Vec<&str> =
+        svg.split("stroke-width:1.2\" d=\"").skip(1).map(|rest| rest.split('"').next().expect("a path")).collect();
+    let marks = |path: &str| (path.matches('V').count(), path.matches('H').count());
+    assert_eq!(paths.iter().map(|path| marks(path)).collect::<Vec<_>>(), [(1, 1), (1, 2)], "{paths:?}");
+    assert!(svg.contains(">0</text>") && !svg.contains("−"), "the axis begins at 0");
+    assert_eq!(svg.matches("class=\"bar\"").count(), without.matches("class=\"bar\"").count());
+    assert!(chart.parts[1].half_widths.is_empty());
+}
+
+#[test]
+fn words_follow_a_title_if_both_fit() {
+    let titled = |title: &str| Chart::new("t", title, Axis::linear("", Unit::Count), Axis::linear("", Unit::Count));
+    assert_eq!(titled("Reads").with_in_title(", mean").title, "Reads, mean");
+    assert_eq!(titled("Reads").sized(60.0, 60.0).with_in_title(", mean").title, "Reads");
+}
+
 #[test]
 fn rates_far_apart_have_a_logarithmic_axis_with_nothing_at_its_lower_end() {
     let axis = |means: [f64; 3]| Axis::of_rates("", Unit::Count, means.into_iter(), 900.0);

@@ -6,7 +6,7 @@ use imbrex_disk::{Command, SimDuration, SimTime};
 use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::{Dice, Observed, Script, capacity_sectors, is_near, median, radial_tracks, share_near};
 use super::under_test::{BLOCK_SECTORS, CONVENTIONAL, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
 
@@ -49,11 +49,11 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     for (drive, mib) in drives {
         let trial = test_1(drive, mib, replication)?;
         if drive == SEAGATE {
-            report.figures.push(("aghayev-fig05.svg".into(), head_chart(&trial)));
+            report.figure(head_chart(&trial));
             centre_claim(&mut report, &trial);
         }
         let name = format!("aghayev-fig04-{drive}");
-        report.figures.push((format!("{name}.svg"), latency_chart(&name, drive, &trial)));
+        report.figure(latency_chart(&name, drive, &trial));
         latencies.push(trial.served.iter().map(|served| served.latency_ms()).collect::<Vec<_>>());
     }
     emulated_claims(&mut report, &latencies);
@@ -200,7 +200,7 @@ fn bursts(report: &mut Report, replication: &Replication) -> Result<(), Failure>
     Ok(())
 }
 
-fn latency_chart(id: &str, drive: &str, trial: &Observed) -> String {
+fn latency_chart(id: &str, drive: &str, trial: &Observed) -> Chart {
     let points = trial.served.iter().enumerate();
     let points = points.map(|(index, served)| (index as f64, served.latency_ms() * 1e6)).collect();
     Chart::new(
@@ -210,10 +210,9 @@ fn latency_chart(id: &str, drive: &str, trial: &Observed) -> String {
         Axis::linear("latency", Unit::Nanoseconds),
     )
     .with(Series::new(drive, Shape::Dots, 0, points))
-    .svg(Style::Standalone)
 }
 
-fn head_chart(trial: &Observed) -> String {
+fn head_chart(trial: &Observed) -> Chart {
     let tracks = radial_tracks(SEAGATE);
     let end = SimTime::ZERO + SimDuration::from_secs(8);
     let chart = Chart::new(
@@ -223,5 +222,5 @@ fn head_chart(trial: &Observed) -> String {
         Axis::linear("tracks from the outer diameter", Unit::Count).ranged(0.0, tracks),
     );
     let path = Series::new("head", Shape::Steps, 0, trial.path(SimTime::ZERO, end));
-    chart.with(path).thin(1500).svg(Style::Standalone)
+    chart.with(path).thin(1500)
 }

@@ -5,7 +5,7 @@ use imbrex_disk::{Command, SimDuration};
 use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::{Dice, Observed, Script, is_near, median, share_near};
 use super::under_test::{BLOCK_SECTORS, MIB_SECTORS, SEAGATE};
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit};
 use imbrex::error::Failure;
 
 /// Registry entry of this experiment.
@@ -41,7 +41,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     large_claim(&mut report, replication)?;
     read_again(&mut report, 1, 5.0, replication)?;
     read_again(&mut report, DEPTH, 10.0, replication)?;
-    report.figures.push(("aghayev-fig07.svg".into(), chart(&latencies)));
+    report.figure(chart(&latencies));
     Ok(report)
 }
 
@@ -130,7 +130,7 @@ fn read_again(report: &mut Report, depth: u32, theirs_ms: f64, replication: &Rep
     Ok(())
 }
 
-fn chart(latencies: &[(u64, f64)]) -> String {
+fn chart(latencies: &[(u64, f64)]) -> Chart {
     let points = latencies.iter().map(|&(kib, latency)| (kib as f64, latency * 1e6)).collect();
     Chart::new(
         "aghayev-fig07",
@@ -142,5 +142,4 @@ fn chart(latencies: &[(u64, f64)]) -> String {
     .mark_x(28.0, "28 KiB")
     .mark_x(56.0, "56 KiB")
     .mark_x(84.0, "84 KiB")
-    .svg(Style::Standalone)
 }

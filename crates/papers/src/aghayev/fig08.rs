@@ -5,7 +5,7 @@ use imbrex_disk::SimDuration;
 use super::super::{ClaimKind, Experiment, Replication, Report, Table};
 use super::observed::{Observed, Script, capacity_sectors, is_near, mean, median, radial_tracks};
 use super::under_test::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
 
@@ -39,7 +39,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
             of_drive.push(fragmented(drive, depth, room * place / 2 / MIB_SECTORS * MIB_SECTORS, replication)?);
         }
         let name = format!("aghayev-fig08-{drive}");
-        report.figures.push((format!("{name}.svg"), latency_chart(&name, drive, &of_drive)));
+        report.figure(latency_chart(&name, drive, &of_drive));
         trials.push(of_drive);
     }
     location_claims(&mut report, &trials);
@@ -167,7 +167,7 @@ fn head_claims(report: &mut Report, trials: &[Observed]) {
             Axis::linear("tracks from the outer diameter", Unit::Count).ranged(0.0, tracks),
         );
         let chart = chart.with(Series::new("head", Shape::Line, 0, path));
-        report.figures.push((format!("aghayev-fig09-{place}.svg"), chart.svg(Style::Standalone)));
+        report.figure(chart);
     }
     let told: Vec<_> = reached.iter().map(|(at, swings)| format!("{:.0} % ({swings} swings)", at * 100.0)).collect();
     report.claim(
@@ -179,7 +179,7 @@ fn head_claims(report: &mut Report, trials: &[Observed]) {
     );
 }
 
-fn latency_chart(id: &str, drive: &str, trials: &[Observed]) -> String {
+fn latency_chart(id: &str, drive: &str, trials: &[Observed]) -> Chart {
     let mut chart = Chart::new(
         id,
         format!("Fragmented reads, {drive}"),
@@ -191,7 +191,7 @@ fn latency_chart(id: &str, drive: &str, trials: &[Observed]) -> String {
         let points = points.map(|(index, latency)| (index as f64 + 1.0, latency * 1e6)).collect();
         chart = chart.with(Series::new(format!("{place} addresses"), Shape::Dots, look, points));
     }
-    chart.svg(Style::Standalone)
+    chart
 }
 
 #[cfg(test)]

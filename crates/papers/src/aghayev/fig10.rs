@@ -8,7 +8,7 @@ use super::super::{ClaimKind, Experiment, Replication, Report, Table};
 use super::fig08::{WRITTEN, write_every_other};
 use super::observed::{Background, Observed, is_near, median, radial_tracks, share_near};
 use super::under_test::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
 
@@ -51,10 +51,10 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
             Some((share > 0.9) == is_aggressive),
         );
         let name = format!("aghayev-fig10-{drive}");
-        report.figures.push((format!("{name}.svg"), latency_chart(&name, drive, &latencies)));
+        report.figure(latency_chart(&name, drive, &latencies));
         if drive == SEAGATE {
             cleaning_claims(&mut report, &trial);
-            report.figures.push(("aghayev-fig11.svg".into(), head_chart(&trial)));
+            report.figure(head_chart(&trial));
         }
     }
     interrupted_claim(&mut report, replication)?;
@@ -187,7 +187,7 @@ fn interrupted_claim(report: &mut Report, replication: &Replication) -> Result<(
     Ok(())
 }
 
-fn latency_chart(id: &str, drive: &str, latencies: &[f64]) -> String {
+fn latency_chart(id: &str, drive: &str, latencies: &[f64]) -> Chart {
     let points = latencies.iter().enumerate().map(|(index, latency)| (index as f64 + 1.0, latency * 1e6)).collect();
     Chart::new(
         id,
@@ -196,10 +196,9 @@ fn latency_chart(id: &str, drive: &str, latencies: &[f64]) -> String {
         Axis::linear("latency", Unit::Nanoseconds),
     )
     .with(Series::new(drive, Shape::Dots, 0, points))
-    .svg(Style::Standalone)
 }
 
-fn head_chart(trial: &Observed) -> String {
+fn head_chart(trial: &Observed) -> Chart {
     let tracks = radial_tracks(SEAGATE);
     let from = last_write(trial);
     let chart = Chart::new(
@@ -209,5 +208,5 @@ fn head_chart(trial: &Observed) -> String {
         Axis::linear("tracks from the outer diameter", Unit::Count).ranged(0.0, tracks),
     );
     let path = trial.path(from, from + SimDuration(3_500_000_000));
-    chart.with(Series::new("head", Shape::Steps, 0, path)).mark_x(3.0, "reads begin").svg(Style::Standalone)
+    chart.with(Series::new("head", Shape::Steps, 0, path)).mark_x(3.0, "reads begin")
 }

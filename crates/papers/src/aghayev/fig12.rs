@@ -6,7 +6,7 @@ use imbrex_sim::Drive;
 use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::{Dice, Observed, Script, Served, capacity_sectors, is_near};
 use super::under_test::{BLOCK_SECTORS, MIB_SECTORS, SEAGATE};
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
 
@@ -83,7 +83,7 @@ fn test_4(report: &mut Report, replication: &Replication) -> Result<(), Failure>
         cleaned.push(native(&drive, pass));
         let name = format!("aghayev-fig12-{}", cleaned.len());
         let title = format!("Reads in the order written, {when}");
-        report.figures.push((format!("{name}.svg"), chart(&name, &title, pass)));
+        report.figure(chart(&name, &title, pass));
     }
     let counts: Vec<usize> = cleaned.iter().map(|flags| count(flags)).collect();
     let first_left = cleaned[1].iter().position(|&flag| !flag).unwrap_or(BLOCKS);
@@ -158,12 +158,12 @@ fn test_5(report: &mut Report, replication: &Replication) -> Result<(), Failure>
         );
         let name = format!("aghayev-fig13-{}", minute + 1);
         let title = format!("Reads in the order written, {} minute(s) after", minute + 1);
-        report.figures.push((format!("{name}.svg"), chart(&name, &title, pass)));
+        report.figure(chart(&name, &title, pass));
     }
     Ok(())
 }
 
-fn chart(id: &str, title: &str, reads: &[&Served]) -> String {
+fn chart(id: &str, title: &str, reads: &[&Served]) -> Chart {
     let points = reads.iter().enumerate().skip(1);
     let points = points.map(|(index, served)| (index as f64, served.latency_ms() * 1e6)).collect();
     Chart::new(
@@ -173,5 +173,4 @@ fn chart(id: &str, title: &str, reads: &[&Served]) -> String {
         Axis::linear("latency", Unit::Nanoseconds).ranged(0.0, 30e6),
     )
     .with(Series::new("latency", Shape::Dots, 0, points))
-    .svg(Style::Standalone)
 }

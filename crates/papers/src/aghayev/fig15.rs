@@ -5,7 +5,7 @@ use imbrex_disk::{Command, SimDuration};
 use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::{Dice, Observed, Script, Served, capacity_sectors, is_near, radial_tracks};
 use super::under_test::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
 
@@ -63,9 +63,9 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
             Some(is_near(length as f64, theirs, 0.05)),
         );
         let name = format!("aghayev-fig15-{}-{drive}", index + 1);
-        report.figures.push((format!("{name}.svg"), latency_chart(&name, drive, &reads, from, length)));
+        report.figure(latency_chart(&name, drive, &reads, from, length));
         if (drive, offset_mib) == (SEAGATE, OFFSET_MIB) {
-            report.figures.push(("aghayev-fig16.svg".into(), head_chart(&trial, &reads, from, length)));
+            report.figure(head_chart(&trial, &reads, from, length));
         }
     }
     Ok(report)
@@ -117,7 +117,7 @@ fn zoom(from: usize, length: usize, all: usize) -> std::ops::Range<usize> {
     from.saturating_sub(30)..(from + length + 30).min(all)
 }
 
-fn latency_chart(id: &str, drive: &str, reads: &[&Served], from: usize, length: usize) -> String {
+fn latency_chart(id: &str, drive: &str, reads: &[&Served], from: usize, length: usize) -> Chart {
     let shown = zoom(from, length, reads.len());
     let points = shown.map(|index| (index as f64, reads[index].latency_ms() * 1e6)).collect();
     Chart::new(
@@ -129,10 +129,9 @@ fn latency_chart(id: &str, drive: &str, reads: &[&Served], from: usize, length: 
     .with(Series::new(drive, Shape::Marks, 0, points))
     .mark_x(from as f64, "first of the band")
     .mark_x((from + length) as f64, "first after it")
-    .svg(Style::Standalone)
 }
 
-fn head_chart(trial: &Observed, reads: &[&Served], from: usize, length: usize) -> String {
+fn head_chart(trial: &Observed, reads: &[&Served], from: usize, length: usize) -> Chart {
     let tracks = radial_tracks(SEAGATE);
     let shown = zoom(from, length, reads.len());
     let path = trial.path(reads[shown.start].io.entry, reads[shown.end - 1].io.end);
@@ -142,5 +141,5 @@ fn head_chart(trial: &Observed, reads: &[&Served], from: usize, length: usize) -
         Axis::linear("time (s)", Unit::Count),
         Axis::linear("tracks from the outer diameter", Unit::Count).ranged(0.0, tracks),
     );
-    chart.with(Series::new("head", Shape::Steps, 0, path)).svg(Style::Standalone)
+    chart.with(Series::new("head", Shape::Steps, 0, path))
 }

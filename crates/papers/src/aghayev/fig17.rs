@@ -5,7 +5,7 @@ use imbrex_disk::{Command, SimDuration};
 use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::observed::{Observed, Script};
 use super::under_test::{BLOCK_SECTORS, EMULATED_3, MIB_SECTORS, SEAGATE};
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit};
 use imbrex::error::Failure;
 
 /// Registry entry of this experiment.
@@ -46,7 +46,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
             Some((share > 0.9) == is_static),
         );
         let name = format!("aghayev-fig17-{drive}");
-        report.figures.push((format!("{name}.svg"), chart(&name, drive, &before, &after)));
+        report.figure(chart(&name, drive, &before, &after));
     }
     Ok(report)
 }
@@ -79,7 +79,7 @@ fn read_in_turn(script: &mut Script, a: u64, b: u64, pause: SimDuration) {
     }
 }
 
-fn chart(id: &str, drive: &str, before: &[f64], after: &[f64]) -> String {
+fn chart(id: &str, drive: &str, before: &[f64], after: &[f64]) -> Chart {
     let points = |latencies: &[f64]| {
         latencies.iter().enumerate().map(|(index, latency)| (index as f64 + 1.0, latency * 1e6)).collect::<Vec<_>>()
     };
@@ -91,5 +91,4 @@ fn chart(id: &str, drive: &str, before: &[f64], after: &[f64]) -> String {
     )
     .with(Series::new("before", Shape::Dots, 0, points(before)))
     .with(Series::new("after b was cleaned", Shape::Dots, 1, points(after)))
-    .svg(Style::Standalone)
 }

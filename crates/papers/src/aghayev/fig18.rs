@@ -7,7 +7,7 @@ use imbrex_sim::Drive;
 use super::super::{ClaimKind, Experiment, Replication, Report, Table};
 use super::observed::{Dice, Observed, Script, capacity_sectors, is_near, mean, radial_tracks};
 use super::under_test::{BLOCK_SECTORS, CONVENTIONAL, EMULATED_3, MIB_SECTORS, SEAGATE};
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
 
@@ -73,14 +73,12 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     middle_claim(&mut report, &middle);
     conventional_claim(&mut report, replication)?;
     report.tables.push(order_table(replication)?);
-    report.figures.push(("aghayev-fig18.svg".into(), throughput_chart("aghayev-fig18", "the whole drive", &whole)));
-    report
-        .figures
-        .push(("aghayev-fig18-detail.svg".into(), throughput_chart("aghayev-fig18-detail", "the first zones", &outer)));
+    report.figure(throughput_chart("aghayev-fig18", "the whole drive", &whole));
+    report.figure(throughput_chart("aghayev-fig18-detail", "the first zones", &outer));
     let paths = [("a", "outer diameter", &outer), ("b", "inner diameter", &inner), ("c", "middle", &middle)];
     for (part, name, samples) in paths {
         let id = format!("aghayev-fig19{part}");
-        report.figures.push((format!("{id}.svg"), head_chart(&id, name, samples)));
+        report.figure(head_chart(&id, name, samples));
     }
     report.remarks.push(format!(
         "Aghayev 2015 §4.9 says that on drives with dynamic mapping a secure erase may be necessary for test 11. The table \
@@ -344,7 +342,7 @@ fn timed(samples: &[Sample]) -> Vec<(f64, Sample)> {
     samples.iter().map(at).collect()
 }
 
-fn throughput_chart(id: &str, what: &str, samples: &[Sample]) -> String {
+fn throughput_chart(id: &str, what: &str, samples: &[Sample]) -> Chart {
     let points = timed(samples).into_iter().map(|(seconds, sample)| (seconds, sample.bytes_per_second)).collect();
     Chart::new(
         id,
@@ -353,10 +351,9 @@ fn throughput_chart(id: &str, what: &str, samples: &[Sample]) -> String {
         Axis::linear("throughput", Unit::BytesPerSecond),
     )
     .with(Series::new("read", Shape::Line, 0, points))
-    .svg(Style::Standalone)
 }
 
-fn head_chart(id: &str, what: &str, samples: &[Sample]) -> String {
+fn head_chart(id: &str, what: &str, samples: &[Sample]) -> Chart {
     let tracks = radial_tracks(SEAGATE);
     let points = timed(samples).into_iter().map(|(seconds, sample)| (seconds, sample.track as f64)).collect();
     let chart = Chart::new(
@@ -365,5 +362,5 @@ fn head_chart(id: &str, what: &str, samples: &[Sample]) -> String {
         Axis::linear("time (s)", Unit::Count),
         Axis::linear("tracks from the outer diameter", Unit::Count).ranged(0.0, tracks),
     );
-    chart.with(Series::new("head", Shape::Dots, 0, points)).svg(Style::Standalone)
+    chart.with(Series::new("head", Shape::Dots, 0, points))
 }

@@ -3,7 +3,7 @@
 use super::super::lab::Bench;
 use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::under_test::CONVENTIONAL;
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit};
 use imbrex::error::Failure;
 
 /// Registry entry of this experiment.
@@ -53,7 +53,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     )
     .with(Series::new("write overloading", Shape::Line, 0, overloading))
     .with(Series::new("slowdown", Shape::Line, 1, slowdown));
-    report.figures.push(("cassuto-fig05.svg".into(), chart.svg(Style::Standalone)));
+    report.figure(chart);
     Ok(report)
 }
 

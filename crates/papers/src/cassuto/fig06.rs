@@ -7,7 +7,7 @@ use super::super::lab::{Bench, Counts, mean};
 use super::super::report::Table;
 use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::under_test::SET_ASSOCIATIVE;
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit};
 use imbrex::error::Failure;
 
 /// Registry entry of this experiment.
@@ -62,11 +62,11 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     time_claim(&mut report, &large);
     report.tables.push(collections(&[(50_000, "2 to 5 %", &large), (10_000, "7 to 11 %", &small)]));
     gap_claims(&mut report, &large, &small);
-    report.figures.push(("cassuto-fig06.svg".into(), chart("cassuto-fig06", "10 s windows", &large, "50,000", None)));
+    report.figure(chart("cassuto-fig06", "10 s windows", &large, "50,000", None));
     // A drawing each, as in the paper: spikes of two curves in one drawing hide each other.
     for (id, run, blocks) in [("cassuto-fig07", &large, "50,000"), ("cassuto-fig08", &small, "10,000")] {
         let what = format!("the low end, regions of {blocks} blocks");
-        report.figures.push((format!("{id}.svg"), chart(id, &what, run, blocks, Some(100.0))));
+        report.figure(chart(id, &what, run, blocks, Some(100.0)));
     }
     Ok(report)
 }
@@ -170,7 +170,7 @@ fn seconds(time: SimTime) -> f64 {
     time.0 as f64 / 1e9
 }
 
-fn chart(id: &str, what: &str, run: &Run, blocks: &str, top: Option<f64>) -> String {
+fn chart(id: &str, what: &str, run: &Run, blocks: &str, top: Option<f64>) -> Chart {
     let mut iops = Axis::linear("4 KiB writes a second", Unit::Count);
     if let Some(top) = top {
         iops = iops.ranged(0.0, top);
@@ -184,5 +184,5 @@ fn chart(id: &str, what: &str, run: &Run, blocks: &str, top: Option<f64>) -> Str
         run.counts.points(),
     ));
     let cliff_seconds = run.cliff.0 as f64 / 1e9;
-    chart.mark_x(cliff_seconds, "first collection").thin(1500).svg(Style::Standalone)
+    chart.mark_x(cliff_seconds, "first collection").thin(1500)
 }

@@ -3,7 +3,7 @@
 use super::super::lab::Bench;
 use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::under_test::{CONVENTIONAL, SET_ASSOCIATIVE};
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit};
 use imbrex::error::Failure;
 
 /// Registry entry of this experiment.
@@ -66,7 +66,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     .with(Series::new("filled at random", Shape::Line, 0, random))
     .with(Series::new("filled in order", Shape::Line, 1, sequential))
     .with(Series::new("conventional drive", Shape::Line, 2, reference).dashed());
-    report.figures.push(("cassuto-fig09.svg".into(), chart.svg(Style::Standalone)));
+    report.figure(chart);
     Ok(report)
 }
 

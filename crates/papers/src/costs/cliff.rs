@@ -4,7 +4,7 @@ use super::super::{Experiment, Replication, Report};
 use super::bench::{Case, Cost};
 use super::compared::DRIVES;
 use super::table::{COLUMNS, cells, rate, seconds, table};
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit};
 use imbrex::error::Failure;
 use imbrex::human;
 
@@ -45,7 +45,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
         }
     }
     report.tables.push(rows);
-    report.figures.push(("costs-cliff.svg".into(), chart(lines)));
+    report.figure(chart(lines));
     Ok(report)
 }
 
@@ -80,7 +80,7 @@ fn smoothed(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     points.chunks(10).map(|chunk| (chunk[0].0.max(1.0), mean(chunk).max(0.1))).collect()
 }
 
-fn chart(lines: Vec<Series>) -> String {
+fn chart(lines: Vec<Series>) -> Chart {
     let mut chart = Chart::new(
         "costs-cliff",
         "Random writes of 4 KiB, 31 at a time",
@@ -91,5 +91,5 @@ fn chart(lines: Vec<Series>) -> String {
     for line in lines {
         chart = chart.with(line);
     }
-    chart.thin(600).svg(Style::Standalone)
+    chart.thin(600)
 }

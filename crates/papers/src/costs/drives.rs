@@ -4,7 +4,7 @@ use super::super::{Experiment, Replication, Report};
 use super::bench::{Case, Cost};
 use super::compared::DRIVES;
 use super::table::{COLUMNS, cells, megabytes, rate, table};
-use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
+use imbrex::chart::{Axis, BarArrangement, BarChart, Unit};
 use imbrex::error::Failure;
 
 /// Registry entry of this experiment.
@@ -59,7 +59,7 @@ pub(super) fn compare(
     for (look, ((name, _), values)) in drives.iter().zip(relative).enumerate() {
         chart = chart.with(*name, look, values);
     }
-    report.figures.push((format!("{id}.svg"), chart.mark(1.0, drives[0].0).svg(Style::Standalone)));
+    report.figure(chart.mark(1.0, drives[0].0));
     Ok(())
 }
 

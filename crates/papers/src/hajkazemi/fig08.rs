@@ -14,7 +14,7 @@ use super::table::{
 };
 use super::under_test::{CACHE, COMPARED, CONVENTIONAL, FLIP, MAP, OURS, PROPOSED, RMW, SECOND_VALUES, SMALL_CACHE};
 use super::workloads::{Case, MACHINES, machines, real};
-use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
+use imbrex::chart::{Axis, BarArrangement, BarChart, Unit};
 use imbrex::error::Failure;
 
 /// Registry entry of this experiment.
@@ -42,7 +42,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     let view = View::new(Arrivals::default(), &runs);
     for (title, id, measure, unit) in measures() {
         if let Some(id) = id {
-            report.figures.push((format!("{id}.svg"), chart(&view, title, id, measure, unit)));
+            report.figure(chart(&view, title, id, measure, unit));
         }
         report.remarks.push(view.markdown(title, &COMPARED, measure));
     }
@@ -88,7 +88,7 @@ fn measures() -> [(&'static str, Option<&'static str>, Measure, Unit); 4] {
     ]
 }
 
-fn chart(view: &View, title: &str, id: &str, measure: Measure, unit: Unit) -> String {
+fn chart(view: &View, title: &str, id: &str, measure: Measure, unit: Unit) -> BarChart {
     let scale = if unit == Unit::Nanoseconds { 1e6 } else { 1.0 };
     let axis = if unit == Unit::Nanoseconds { Axis::log10("latency", unit) } else { Axis::linear("", unit) };
     let groups = MACHINES.iter().map(|name| name.to_string()).collect();
@@ -98,7 +98,7 @@ fn chart(view: &View, title: &str, id: &str, measure: Measure, unit: Unit) -> St
         let values = view.column(label, measure).iter().map(|value| value * scale).collect();
         chart = chart.with(label, look, values);
     }
-    chart.svg(Style::Standalone)
+    chart
 }
 
 fn amplification_claims(report: &mut Report, runs: &Runs) {

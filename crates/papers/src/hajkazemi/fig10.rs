@@ -6,7 +6,7 @@ use super::super::{ClaimKind, Experiment, Replication, Report};
 use super::timed_layer::TimedLayer;
 use super::under_test::RMW;
 use super::workloads::{Case, claim_kind};
-use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Unit};
 use imbrex::error::Failure;
 use imbrex_trace::generators::Arrivals;
 
@@ -69,7 +69,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
             Some(range.contains(&share)),
         );
     }
-    report.figures.push(("hajkazemi-fig10.svg".into(), shares_chart(&heats)));
+    report.figure(shares_chart(&heats));
     let drive = TimedLayer::new(RMW)?;
     for (name, theirs, friendly) in
         [("w17", "most hot tracks have a cold neighbour", true), ("w87", "many are surrounded by similar ones", false)]
@@ -85,7 +85,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
             Some(if friendly { is_few(crowded) } else { !is_few(crowded) }),
         );
         let id = if friendly { "hajkazemi-fig04" } else { "hajkazemi-fig11" };
-        report.figures.push((format!("{id}.svg"), neighbours_chart(id, name, heat)));
+        report.figure(neighbours_chart(id, name, heat));
     }
     report.remarks.push(
         "On the simulated drive, the two tops beside a bottom track have addresses some 128 tracks away. So a run of \
@@ -151,7 +151,7 @@ fn physical_neighbours(drive: &TimedLayer, track: usize) -> [Option<usize>; 2] {
     [at(radial.checked_sub(1)), at(radial.checked_add(1))]
 }
 
-fn shares_chart(heats: &[(&str, Heat)]) -> String {
+fn shares_chart(heats: &[(&str, Heat)]) -> Chart {
     let mut chart = Chart::new(
         "hajkazemi-fig10",
         "Share of writes to the hottest tracks",
@@ -167,10 +167,10 @@ fn shares_chart(heats: &[(&str, Heat)]) -> String {
         });
         chart = chart.with(Series::new(*name, Shape::Line, look, points.collect()));
     }
-    chart.thin(400).svg(Style::Standalone)
+    chart.thin(400)
 }
 
-fn neighbours_chart(id: &str, name: &str, heat: &Heat) -> String {
+fn neighbours_chart(id: &str, name: &str, heat: &Heat) -> BarChart {
     let hottest = &heat.ranked[..HOTTEST];
     let groups = hottest.iter().map(|track| track.to_string()).collect();
     let title = format!("The {HOTTEST} hottest tracks of {name}, by address, and their neighbours");
@@ -183,5 +183,5 @@ fn neighbours_chart(id: &str, name: &str, heat: &Heat) -> String {
         };
         chart = chart.with(part, look, hottest.iter().map(writes).collect());
     }
-    chart.svg(Style::Standalone)
+    chart
 }

@@ -9,7 +9,7 @@ use super::sentences::*;
 use super::table::{Outcome, claim, write_mean_ms};
 use super::under_test::{CACHE, COMPARED, CONVENTIONAL, FLIP, MAP, PROPOSED, RMW};
 use super::workloads::Case;
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit};
 use imbrex::error::Failure;
 
 /// Registry entry of this experiment.
@@ -40,9 +40,9 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
         distribution_claims(&mut report, &runs, name);
         disparity_claims(&mut report, &runs, name);
         let id = format!("hajkazemi-fig12-{name}");
-        report.figures.push((format!("{id}.svg"), distribution_chart(&id, &runs, name)));
+        report.figure(distribution_chart(&id, &runs, name));
         let id = format!("hajkazemi-fig13-{name}");
-        report.figures.push((format!("{id}.svg"), disparity_chart(&id, &runs, name)));
+        report.figure(disparity_chart(&id, &runs, name));
     }
     w56_claims(&mut report, &runs);
     Ok(report)
@@ -154,7 +154,7 @@ fn is_disparity_theirs(name: &str, [rmw, flip, cache, map]: [f64; 4]) -> bool {
     }
 }
 
-fn distribution_chart(id: &str, runs: &Runs, name: &'static str) -> String {
+fn distribution_chart(id: &str, runs: &Runs, name: &'static str) -> Chart {
     let title = format!("Latency of writes, {name}");
     let mut chart = Chart::new(
         id,
@@ -170,10 +170,10 @@ fn distribution_chart(id: &str, runs: &Runs, name: &'static str) -> String {
         let points = from_zero.into_iter().chain(steps).map(|(ns, share)| (ns as f64, share)).collect();
         chart = chart.with(Series::new(layer, Shape::Steps, look, points));
     }
-    chart.thin(400).svg(Style::Standalone)
+    chart.thin(400)
 }
 
-fn disparity_chart(id: &str, runs: &Runs, name: &'static str) -> String {
+fn disparity_chart(id: &str, runs: &Runs, name: &'static str) -> Chart {
     let mut chart = Chart::new(
         id,
         format!("Issue time disparity, {name}"),
@@ -183,7 +183,7 @@ fn disparity_chart(id: &str, runs: &Runs, name: &'static str) -> String {
     for (look, layer) in COMPARED.into_iter().enumerate().skip(1) {
         chart = chart.with(Series::new(layer, Shape::Line, look, disparity(runs, Arrivals::default(), name, layer)));
     }
-    chart.thin(400).svg(Style::Standalone)
+    chart.thin(400)
 }
 
 #[cfg(test)]

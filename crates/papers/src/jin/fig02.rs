@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use imbrex::Failure;
-use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Unit};
 use imbrex_fs::load::bench::{tree_directories, tree_path};
 use imbrex_fs::load::random::Choices;
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
         judge(&mut report, bytes >> 20, curve);
     }
     report.tables.push(table(&curves));
-    report.figures.push(("jin-fig2.svg".into(), chart(&curves)));
+    report.figure(chart(&curves));
     report.remarks.push(
         "Fig. 2 of Jin 2014 is a curve without numbers; the text names one, three I/Os for metadata for each file \
          with 800,000 files. Two runs with one seed give equal counts."
@@ -250,7 +250,7 @@ fn table(curves: &[Vec<Point>]) -> Table {
     Table { heading: "I/Os for metadata per file read, by memory of the reader".into(), columns, rows }
 }
 
-fn chart(curves: &[Vec<Point>]) -> String {
+fn chart(curves: &[Vec<Point>]) -> Chart {
     let mut chart = Chart::new(
         "jin-fig2",
         "Metadata I/O per file read on ext4",
@@ -261,7 +261,7 @@ fn chart(curves: &[Vec<Point>]) -> String {
         let points = curve.iter().map(|point| (point.files as f64, point.metadata())).collect();
         chart = chart.with(Series::new(format!("{} MiB of memory", bytes >> 20), Shape::Line, number, points));
     }
-    chart.svg(Style::Standalone)
+    chart
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 //! Invariants:
 //! 1. All replications judge the same claims in the same order; otherwise the merge fails.
 //! 2. The verdict of a claim that counts is the one verdict of all replications, or *depends on the seed*.
-//! 3. Text that is not merged is that of the first replication, and a remark or a table says so.
+//! 3. A text, cell, table or figure that is not merged is that of the first replication, and a remark or a table says
+//!    so.
 
 use imbrex::Failure;
 
-use super::numbers;
+use super::{figures, numbers};
 use crate::report::{Claim, Report, Table, Verdict};
 
 /// Returns the report of all replications of `experiment`, of which there are at least two.
@@ -24,16 +25,18 @@ pub(super) fn merged(experiment: &str, reports: &[Report]) -> Result<Report, Fai
     let claims: Vec<Claim> = (0..first.claims.len()).map(|index| claim(&of_all(reports, index))).collect();
     let unmerged = unmerged_texts(reports, count);
     let (mut tables, kept_tables) = tables(reports);
+    let (figures, kept_figures) = figures::merged(reports);
     let mut remarks = vec![explained(count, unmerged.is_some())];
     remarks.extend(disagreements(&claims));
     remarks.extend(kept_tables);
+    remarks.extend(kept_figures);
     remarks.extend(first.remarks.iter().cloned());
     tables.extend(unmerged);
     Ok(Report {
         method: first.method.clone(),
         claims,
         tables,
-        figures: first.figures.clone(),
+        figures,
         remarks,
         seeds: Some(u32::try_from(count).expect("at most 1,000")),
     })
@@ -111,7 +114,8 @@ fn explained(count: usize, has_unmerged: bool) -> String {
         "The experiment ran with {count} seeds: each of its random choices has its own seed in the first run, and one \
          more in each further run. A number with ± is the mean over the seeds and half of the 95 % interval of the \
          mean, by Student's t distribution. Other numbers of claims and tables are equal with all seeds, unless a \
-         remark says otherwise. The figures and the further remarks are of the first seed.{listed}"
+         remark says otherwise. A figure that differs between the seeds shows means, and the 95 % intervals as error \
+         bars where there is room, unless a remark says otherwise. The further remarks are of the first seed.{listed}"
     )
 }
 

@@ -11,6 +11,7 @@
 //!    its file, a trace by its name, length and time of the last change.
 //! 3. An experiment that asked for no seed runs once, and its report is that of `imbrex reproduce` without `--seeds`.
 
+mod figures;
 mod kept;
 mod merge;
 mod numbers;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Unit};
 use imbrex::error::Failure;
 use imbrex_fs::load::LoadError;
 use imbrex_fs::load::age::{Step, Steps};
@@ -75,8 +75,8 @@ fn run(test: &Test, replication: &Replication) -> Result<Report, Failure> {
          results of the two are nearly equal."
             .into(),
     );
-    report.figures.push((format!("singh-fig{}.svg", test.id), unusable_chart(test, &rows)));
-    report.figures.push((format!("singh-fig{}.svg", test.other), cleaning_chart(test, &rows, replication)));
+    report.figure(unusable_chart(test, &rows));
+    report.figure(cleaning_chart(test, &rows, replication));
     Ok(report)
 }
 
@@ -215,7 +215,7 @@ fn contradictions(test: &Test) -> String {
     }
 }
 
-fn unusable_chart(test: &Test, rows: &[Row]) -> String {
+fn unusable_chart(test: &Test, rows: &[Row]) -> BarChart {
     let title = format!("Unusable free blocks over all blocks, DID {}", test.isolation);
     let groups = rows.iter().map(|row| row.theirs.fit.to_string()).collect();
     let axis = Axis::linear("share of all blocks", Unit::Share);
@@ -224,11 +224,10 @@ fn unusable_chart(test: &Test, rows: &[Row]) -> String {
     BarChart::new(format!("singh-fig{}", test.id), title, axis, groups, BarArrangement::Grouped)
         .with("Singh 2014", 0, theirs)
         .with("ours", 1, ours)
-        .svg(Style::Standalone)
 }
 
 /// Returns a chart of the blocks allocated and freed, with the sizes of the disks as marks.
-fn cleaning_chart(test: &Test, rows: &[Row], replication: &Replication) -> String {
+fn cleaning_chart(test: &Test, rows: &[Row], replication: &Replication) -> Chart {
     let (mut allocated, mut freed) = (0.0, 0.0);
     let (mut up, mut down) = (Vec::new(), Vec::new());
     let asked = asked("best", test, replication);
@@ -255,5 +254,5 @@ fn cleaning_chart(test: &Test, rows: &[Row], replication: &Replication) -> Strin
     for (blocks, fits) in marked {
         chart = chart.mark_y(blocks as f64, format!("{} fit", fits.join(", ")));
     }
-    chart.svg(Style::Standalone)
+    chart
 }

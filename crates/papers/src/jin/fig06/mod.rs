@@ -11,7 +11,7 @@ mod symlinks;
 pub(super) mod threads;
 
 use imbrex::Failure;
-use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
+use imbrex::chart::{Axis, BarArrangement, BarChart, Unit};
 
 pub(super) use self::parts::in_guest;
 use self::parts::{Measured, Part};
@@ -70,7 +70,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     }
     claims::judge(&mut report, &rows_of_disks[0]);
     claims::explain(&mut report, &rows_of_disks);
-    report.figures.push(("jin-fig6-7.svg".into(), chart(&rows_of_disks[0])));
+    report.figure(chart(&rows_of_disks[0]));
     Ok(report)
 }
 
@@ -137,7 +137,7 @@ fn table(disk: &str, load: &str, row: &Row) -> Table {
 }
 
 /// Returns a chart of each system's rate divided by that of SMRfs with ext4 on the disk.
-fn chart(rows: &[Row]) -> String {
+fn chart(rows: &[Row]) -> BarChart {
     let axis = Axis::linear("operations/s over SMRfs, ext4 on the disk", Unit::Ratio);
     let groups = LOADS.map(String::from).to_vec();
     let title = "HiSMRfs and SMRfs";
@@ -149,5 +149,5 @@ fn chart(rows: &[Row]) -> String {
             chart = chart.with(system.name, number, values);
         }
     }
-    chart.svg(Style::Standalone)
+    chart
 }

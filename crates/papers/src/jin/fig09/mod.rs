@@ -9,7 +9,7 @@ pub(super) mod ext4;
 mod flashcache;
 
 use imbrex::Failure;
-use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
+use imbrex::chart::{Axis, BarArrangement, BarChart, Unit};
 use imbrex_fs::load::bench::Sizes;
 
 use self::core::{Setup, WHOLE};
@@ -191,7 +191,7 @@ fn run(replication: &Replication) -> Result<Report, Failure> {
     report.tables.push(figures(&row));
     report.tables.push(traffic(&row));
     report.tables.push(hits(&replayed));
-    report.figures.push(("jin-fig9.svg".into(), chart(&row)));
+    report.figure(chart(&row));
     Ok(report)
 }
 
@@ -309,7 +309,7 @@ fn hits(replayed: &[(&str, Replayed)]) -> Table {
 }
 
 /// Returns a chart of the bars of the paper's figure without those of latency, divided by those of HiSMRfs.
-fn chart(row: &Row) -> String {
+fn chart(row: &Row) -> BarChart {
     let axis = Axis::linear("over HiSMRfs", Unit::Ratio);
     let groups = ["pre-allocation time", "operations/s", "MB/s"].map(String::from).to_vec();
     let title = "HiSMRfs and ext4 with a flash cache";
@@ -322,5 +322,5 @@ fn chart(row: &Row) -> String {
             chart = chart.with(system.name, number, values);
         }
     }
-    chart.svg(Style::Standalone)
+    chart
 }

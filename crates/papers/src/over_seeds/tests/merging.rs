@@ -8,7 +8,6 @@ use crate::report::{ClaimKind, Report, Table, Verdict};
 fn report(ours: &str, holds: bool) -> Report {
     let mut report = Report { method: "as written".into(), remarks: vec!["a remark".into()], ..Report::default() };
     report.claim(ClaimKind::Shape, "latency", "25 ms", ours, Some(holds));
-    report.figures.push(("a.svg".into(), ours.into()));
     report
 }
 
@@ -31,7 +30,6 @@ fn verdicts_that_agree_stay_and_numbers_become_means() {
     assert_eq!(claim.ours_by_seed, ["24.0 ms", "25.0 ms", "26.0 ms"]);
     assert_eq!(merged.seeds, Some(3));
     assert!(merged.tables.is_empty(), "{:?}", merged.tables);
-    assert_eq!(merged.figures, [("a.svg".to_string(), "24.0 ms".to_string())], "the figure of the first seed");
     assert!(merged.remarks[0].contains("3 seeds"), "{:?}", merged.remarks);
     assert_eq!(merged.remarks[1..], ["a remark"]);
 }

@@ -1,4 +1,5 @@
 //! Tests of experiments over several seeds.
 
+mod figures;
 mod merging;
 mod running;

@@ -4,7 +4,7 @@
 mod claims;
 mod systems;
 
-use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
+use imbrex::chart::{Axis, BarArrangement, BarChart, Unit};
 use imbrex::error::Failure;
 use imbrex_fs::load::bench::{self, Benchmark, Sizes};
 
@@ -150,7 +150,7 @@ fn charts(report: &mut Report, rows: &[Row]) {
         let is_logarithmic = LOGARITHMIC.contains(id);
         let id = format!("singh-fig{id}");
         let axis = if is_logarithmic { Axis::log10(*axis, Unit::Count) } else { Axis::linear(*axis, Unit::Count) };
-        let mut chart = BarChart::new(id.clone(), (*title).to_string(), axis, groups, BarArrangement::Grouped);
+        let mut chart = BarChart::new(id, (*title).to_string(), axis, groups, BarArrangement::Grouped);
         if is_logarithmic {
             chart = chart.marks();
         }
@@ -160,7 +160,6 @@ fn charts(report: &mut Report, rows: &[Row]) {
                 chart = chart.with(system.name, number, values);
             }
         }
-        let name = format!("{id}.svg");
-        report.figures.push((name, chart.svg(Style::Standalone)));
+        report.figure(chart);
     }
 }
