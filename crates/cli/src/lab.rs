@@ -1,17 +1,21 @@
 //! `imbrex lab`: an unmodified Linux kernel in virtual time, on emulated drives.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use imbrex::table_form::{Cell, Cells, Column};
-use imbrex::{Failure, Progress, Simulation, SimulationOptions, Workload, WorkloadOptions, drives, human, report};
+use imbrex::{
+    Baseline, Failure, Progress, Simulation, SimulationOptions, Workload, WorkloadOptions, drives, human, report,
+};
 use imbrex_device::EmulatedDrive;
 use imbrex_device::drive::{Making, create_file_of, header_of};
 use imbrex_disk::SimDuration;
 use imbrex_lab::{
-    Counts, Ended, Kernel, LabDrive, LabError, Limits, Outcome, Source, Step, Task, drive_name, is_installed,
+    Counts, Ended, FileSystem, Kernel, LabDrive, LabError, Limits, Outcome, Source, Step, Task, drive_name,
+    is_installed,
 };
 use imbrex_safety::contents;
 use imbrex_trace::TraceOptions;
@@ -81,6 +85,7 @@ fn build(args: &LabBuildArgs, quiet: bool) -> Result<ExitCode, Failure> {
 }
 
 fn run_task(args: &LabRunArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    refuse_twice(&args.images)?;
     args.table.refuse_explanation(args.explain, args.out.as_deref())?;
     if args.file_system.is_some() && !args.keep_fs {
         args.images.iter().try_for_each(|path| refuse_contents(path))?;
@@ -95,6 +100,9 @@ fn run_task(args: &LabRunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let folder = Folder::new(args.out.as_deref())?;
     // A folder without a run would only be in the way of the next try.
     let drives = attach(args, &folder, events.as_ref()).inspect_err(|_| folder.discard())?;
+    if let Some(notice) = wrong_clock(&args.command) {
+        notice!("{notice}");
+    }
     let labels: Vec<String> = drives.iter().map(|drive| drive.drive.drive().label.clone()).collect();
     let ns = |span: SimDuration| Duration::from_nanos(span.0);
     let task = Task {
@@ -223,12 +231,51 @@ fn attach(args: &LabRunArgs, folder: &Folder, events: Option<&EventsFile>) -> Re
         Ok(LabDrive { drive, log })
     };
     for drive in &mut attached {
+        refuse_host_managed(args, drive)?;
         if args.explain > 0 {
             drive.explain(args.explain as usize);
         }
         events.map_or(Ok(()), |events| events.record(drive, count))?;
     }
     attached.into_iter().enumerate().map(with_log).collect()
+}
+
+/// Returns an error if an image is given twice.
+fn refuse_twice(images: &[PathBuf]) -> Result<(), Failure> {
+    let whole = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    for (index, path) in images.iter().enumerate() {
+        if images[..index].iter().any(|other| whole(other) == whole(path)) {
+            return Err(Failure::usage(format!("--image {} is given twice: a drive is one disk", path.display())));
+        }
+    }
+    Ok(())
+}
+
+/// Returns a warning if the command is fio with its default clock, the counter of the processor. For that, no virtual time
+/// passes.
+fn wrong_clock(command: &[OsString]) -> Option<&'static str> {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    let is_fio = |word: &str| Path::new(word).file_name().is_some_and(|name| name == "fio");
+    let calls_fio = words.iter().any(|word| word.split(|c: char| c.is_whitespace() || ";&|()".contains(c)).any(is_fio));
+    let is_told = words.iter().any(|word| word.contains("clocksource"));
+    (calls_fio && !is_told).then_some(
+        "fio measures with the processor's own counter, for which the guest takes no time: its times are wrong, and jobs \
+         with --runtime may not end; give it --clocksource=clock_gettime",
+    )
+}
+
+/// Returns an error if a file system is to be made on a host-managed drive that it cannot use.
+fn refuse_host_managed(args: &LabRunArgs, drive: &EmulatedDrive) -> Result<(), Failure> {
+    let Some(file_system) = args.file_system.filter(|name| *name != FileSystem::Btrfs && !args.keep_fs) else {
+        return Ok(());
+    };
+    if !drive.drive().layer.is_host_managed() {
+        return Ok(());
+    }
+    let (label, name) = (&drive.drive().label, file_system.name());
+    let message =
+        format!("--fs {name}: {label} is host-managed, and mkfs.{name} needs a drive that takes writes in any order");
+    Err(Failure::failed(message).or_try("--fs btrfs, or a command that makes the file system with its own options"))
 }
 
 /// Returns an error if the drive of an image holds something that a new file system would replace.
@@ -356,6 +403,9 @@ fn finish(
             }
         }
     }
+    if let (Some(cut), Ended::Command(_)) = (args.cut, &ended) {
+        notice!("the command ended before the time of --cut, {}: the power was not cut", human::duration_ns(cut.0));
+    }
     let status = match ended {
         Ended::Command(status) | Ended::Preparation(status) => Some(status),
         _ => None,
@@ -407,7 +457,7 @@ fn finish(
 }
 
 /// Writes the page with charts of a new drive: a simulation of the requests in its log, which the drive answers at the same
-/// times, and which the conventional drive with the same mechanics gets at the same times.
+/// times.
 fn write_page(folder: &Folder, name: &str, words: &str, total: Duration) -> Result<(), Failure> {
     // The notices of a simulation on its workload are not news to the user.
     let progress = Progress::silent().stopping_when(interrupt::requested);
@@ -424,7 +474,9 @@ fn write_page(folder: &Folder, name: &str, words: &str, total: Duration) -> Resu
         _ => SimDuration::from_secs(1),
     };
     let simulation = SimulationOptions { arrival: Some("open".into()), window, ..SimulationOptions::default() };
-    let simulation = Simulation::new().options(simulation).command(output::command_line()).drive(words)?;
+    // A guest would have waited for the answers of another drive, so there is none beside this one.
+    let simulation = Simulation::new().baseline(Baseline::None).options(simulation).command(output::command_line());
+    let simulation = simulation.drive(words)?;
     let simulated = simulation.run(&workload, &progress)?;
     if simulated.is_stopped {
         return Err(Failure::failed("it was interrupted"));

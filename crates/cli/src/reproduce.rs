@@ -39,6 +39,8 @@ pub(crate) fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure
             .or_try(takers.collect::<Vec<_>>().join(", ")));
     }
     let traces = args.traces.as_deref().map(Traces::find).transpose()?;
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failure::failed(format!("cannot make the folder {}: {error}", folder.display())))?;
     if !quiet {
         progress.say(&format!("the pages and figures are written to {}", folder.display()));
     }

@@ -130,6 +130,11 @@ pub(crate) fn write_scripts(run: &Path, task: &Task, drives: usize) -> io::Resul
     std::fs::create_dir(&scripts)?;
     std::fs::write(scripts.join("first"), FIRST)?;
     std::fs::write(scripts.join("second"), second(task, drives))?;
+    // A script of its own, since the name of a folder need not be UTF-8.
+    let mut folder = OsString::from("cd -- ");
+    folder.push(quoted(task.folder.as_os_str()));
+    folder.push("\n");
+    std::fs::write(scripts.join("folder"), folder.as_bytes())?;
     let mut command = OsString::from("exec");
     for word in &task.command {
         command.push(" ");
@@ -185,18 +190,20 @@ fn second(task: &Task, drives: usize) -> String {
     };
     let mut script = String::from("exec < /dev/null\n");
     script += &format!("fail() {{ {}sleep 1000; }}\n", marked(mark::FAILED, "$1"));
+    script += "stty -F /dev/ttyS0 raw && stty -F /dev/ttyS1 raw || fail $?\n";
+    // The messages of a program that fails belong to the errors that the user sees.
+    script += "try() { \"$@\" > /run/said 2>&1 || { status=$?; cat /run/said > /dev/ttyS1; fail $status; }; }\n";
     let names: Vec<String> = (0..drives).map(drive_name).collect();
     if let Some(file_system) = task.file_system {
         for name in &names {
             script += &format!("mkdir -p /mnt/{name}\n");
             if task.makes_file_systems {
-                script += &format!("{} /dev/{name} || fail $?\n", file_system.maker().join(" "));
+                script += &format!("try {} /dev/{name}\n", file_system.maker().join(" "));
             }
-            script += &format!("mount -t {} /dev/{name} /mnt/{name} || fail $?\n", file_system.name());
+            script += &format!("try mount -t {} /dev/{name} /mnt/{name}\n", file_system.name());
         }
     }
-    script += &format!("cd {} || fail $?\n", quoted(task.folder.as_os_str()).to_string_lossy());
-    script += "stty -F /dev/ttyS0 raw && stty -F /dev/ttyS1 raw || fail $?\n";
+    script += &format!(". {SCRIPTS_IN_GUEST}/folder 2> /run/said || {{ cat /run/said > /dev/ttyS1; fail 1; }}\n");
     script += &marked(mark::BEGIN, "0");
     script += &format!("/bin/sh {SCRIPTS_IN_GUEST}/command > /dev/ttyS0 2> /dev/ttyS1\nstatus=$?\n");
     script += &marked(mark::COMMAND_END, "status");
@@ -265,6 +272,7 @@ pub(crate) fn start(run: &Path, kernel: &Kernel, task: &Task, drives: usize) -> 
     command.args(["init=/bin/sh", "--", "-c"]).arg(format!("\"{mount}\""));
     command.stdin(Stdio::null()).stdout(console.try_clone().map_err(failed("the console"))?).stderr(console);
     prepare_child(&mut command, [&output, &errors]);
+    let program = kernel.program().to_path_buf();
     let (run, has_fixed_addresses) = (run.to_path_buf(), task.disturbance != Some(Disturbance::Addresses));
     let (sender, started) = channel();
     let (end, ended) = channel::<()>();
@@ -276,7 +284,7 @@ pub(crate) fn start(run: &Path, kernel: &Kernel, task: &Task, drives: usize) -> 
             if has_fixed_addresses {
                 fix_addresses().map_err(failed("fixing the layout of addresses"))?;
             }
-            command.spawn().map_err(failed("starting the kernel"))
+            command.spawn().map_err(failed(&format!("starting the kernel {}", program.display())))
         };
         // The other ends of the channels are in the function that waits, and in `Running`.
         let _ = sender.send(start());

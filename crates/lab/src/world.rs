@@ -109,6 +109,12 @@ impl VirtualDrive {
     }
 
     /// Writes the rest of the log.
+    /// Counts, and explains, only requests from now on. The log has all.
+    fn count_from_now(&mut self) {
+        self.log.counts = Counts::default();
+        self.drive.explain_from_now();
+    }
+
     pub(crate) fn finish_log(&mut self) -> io::Result<Counts> {
         self.log.finish()
     }
@@ -129,7 +135,8 @@ struct Entry {
     answered: Option<(SimTime, bool)>,
 }
 
-/// Numbers of requests of a drive.
+/// Numbers of requests of a drive: those that arrived or were answered after the start of the command, or, if that never
+/// started, all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct Counts {
     /// Reads that were completed.
@@ -503,6 +510,7 @@ impl World {
         match number & !0xff {
             mark::BEGIN => {
                 self.times.begun = Some(now);
+                self.drives.iter_mut().for_each(|attached| attached.drive.count_from_now());
                 self.calendar.permit_until(self.permitted());
                 None
             }

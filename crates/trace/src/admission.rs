@@ -196,6 +196,8 @@ pub(crate) struct Admission {
     skip_malformed: SkipMalformed,
     origin_ns: Option<u64>,
     previous_ns: u64,
+    /// Latest time so far.
+    latest_ns: u64,
     facts: Facts,
 }
 
@@ -208,6 +210,7 @@ impl Admission {
             skip_malformed: options.skip_malformed,
             origin_ns: None,
             previous_ns: 0,
+            latest_ns: 0,
             facts: Facts::default(),
         }
     }
@@ -234,6 +237,9 @@ impl Admission {
         let origin_ns = *self.origin_ns.get_or_insert(record.time_ns);
         self.facts.requests += 1;
         self.facts.out_of_order += u64::from(record.time_ns < self.previous_ns);
+        self.latest_ns = self.latest_ns.max(record.time_ns);
+        let step_back_ns = self.latest_ns - record.time_ns;
+        self.facts.longest_step_back_ns = self.facts.longest_step_back_ns.max(step_back_ns);
         self.facts.unaligned += u64::from(record.unaligned);
         self.previous_ns = record.time_ns;
         let when = When::At(SimTime(record.time_ns.saturating_sub(origin_ns)));

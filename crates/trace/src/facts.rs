@@ -12,6 +12,8 @@ pub struct Facts {
     /// Number of requests yielded with an earlier time than the request yielded before them. The source does not sort:
     /// it keeps the order of the file.
     pub out_of_order: u64,
+    /// Longest time by which a request is earlier than the latest one before it, in nanoseconds.
+    pub longest_step_back_ns: u64,
     /// Number of requests yielded whose offset or size in bytes is not a multiple of 512. They were widened to whole
     /// sectors of 512 bytes.
     pub unaligned: u64,
@@ -54,11 +56,44 @@ impl Facts {
         })
     }
 
+    /// Returns a warning if requests are so far out of order that a simulation sends them at other times than the trace says:
+    /// by more than a second, or more than one in ten. Otherwise returns `None`.
+    pub fn order_warning(&self) -> Option<String> {
+        const STEP_NS: u64 = 1_000_000_000;
+        (self.longest_step_back_ns > STEP_NS || 10 * self.out_of_order > self.requests).then(|| {
+            format!(
+                "{} of {} requests have an earlier time than the request before them, by up to {:.3} s: they are sent without \
+                 a pause, in the order of the trace; sort the trace by time",
+                self.out_of_order,
+                self.requests,
+                self.longest_step_back_ns as f64 / 1e9
+            )
+        })
+    }
+
     /// Returns a warning if more than 1 % of the records are malformed and were skipped. Otherwise returns `None`.
     pub fn malformed_warning(&self) -> Option<String> {
         (100 * self.malformed > self.records()).then(|| {
             let first = self.first_malformed.as_deref().unwrap_or("none was kept");
             format!("{} of {} records are malformed and skipped; the first: {first}", self.malformed, self.records())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_requests_far_out_of_order_bring_a_warning() {
+        let warning = |requests, out_of_order, longest_step_back_ns| {
+            Facts { requests, out_of_order, longest_step_back_ns, ..Facts::default() }.order_warning()
+        };
+        assert_eq!(warning(0, 0, 0), None);
+        assert_eq!(warning(1000, 100, 1_000_000_000), None);
+        assert!(warning(1000, 101, 1).is_some());
+        assert!(
+            warning(1000, 1, 1_000_000_001).is_some_and(|text| text.contains("1 of 1000") && text.contains("1.000 s"))
+        );
     }
 }

@@ -8,11 +8,11 @@ use crate::measured::Measured;
 pub struct ReadOptions {
     /// For a CSV file: the names of its columns in order, separated by commas. The columns `op`, `offset`, `size` and
     /// `latency` must be there, and `time` may be. Without `time`, each request counts as issued when the one before
-    /// completed. Columns with other names are skipped. With `None`, no file is read as CSV.
+    /// completed. `_` is a column to skip. With `None`, no file is read as CSV.
     pub columns: Option<String>,
     /// For a CSV file: the unit of each column in order, separated by commas: s, ms, us, 100ns or ns for times, B or
-    /// sectors (of 512 bytes) for sizes. An empty unit, and `None`, is seconds for `time`, nanoseconds for `latency`,
-    /// and bytes for `offset` and `size`.
+    /// sectors (of 512 bytes) for sizes. An empty unit, and `None`, is seconds for `time` and `latency`, and bytes for
+    /// `offset` and `size`.
     pub units: Option<String>,
     /// Number or name of the only device whose requests are read, from a blktrace of several devices; `None` reads
     /// those of all.

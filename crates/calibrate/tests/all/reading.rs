@@ -111,6 +111,24 @@ fn a_csv_is_read_by_its_columns_and_units() {
     assert_eq!(seen(&requests_by(csv.as_bytes(), &options)), [(100, 8, 0, 1_500, true), (200, 1, 500_000, 700, false)]);
     assert!(refusal(csv.as_bytes(), &columns("time,op,_,offset,size", "")).contains("`latency`"));
     assert!(refusal(csv.as_bytes(), &columns("op,offset,size,latency", "h,,,h")).contains("no unit of time"));
+    // Without units, times are in seconds and sizes in bytes. A flush and a request without an answer are left out.
+    let log = "time,op,offset,size,latency\n1,flush,0,0,0.1\n1,read,4096,512,0.0015\n2,write-fua,0,512,\n3,write,0,512,0.002\n";
+    let read = requests_by(log.as_bytes(), &columns("time,op,offset,size,latency", ""));
+    assert_eq!(seen(&read), [(8, 1, 0, 1_500, true), (0, 1, 2_000_000, 2_000, false)]);
+    assert_eq!(read.notes, ["2 flushes and requests without an answer are left out"]);
+    let refused = [
+        ("1,read,0,512,2000000\n", "time,op,offset,size,latency", "", "--units names the unit"),
+        ("1,read,0,512,0.2\n", "time,op,offset,size,latency", "s,,,,ns", "all latencies are 0"),
+        ("1,read,0,512,0.2\n", "tiem,op,offset,size,latency", "", "'tiem', which is none of time, op"),
+        ("1,read,0,512,0.2\n", "time,op,offset,size,latency,op", "", "'op' twice"),
+        ("1,read,0,512,0.2\n", "op,offset,size,latency", "s,,B,B,s", "--units has 5 units"),
+        ("h\n1,read,0,x,0.2\n", "time,op,offset,size,latency", "", "expected a size, found"),
+        ("h\n1,read,0,512\n", "time,op,offset,size,latency", "", "expected a column with the latency"),
+    ];
+    for (csv, names, units, expected) in refused {
+        let said = refusal(csv.as_bytes(), &columns(names, units));
+        assert!(said.contains(expected), "{csv:?}, {names}: {said}");
+    }
 }
 
 /// Output of fio 3 with `--output-format=json+`, reduced to the relevant parts.

@@ -115,8 +115,12 @@ pub(crate) struct LabRunArgs {
 /// Returns the memory of a guest in bytes.
 fn memory(text: &str) -> Result<u64, String> {
     const LEAST: u64 = 128 << 20;
-    let bytes = size(text)?;
-    if bytes < LEAST { Err(format!("the guest needs at least 128MiB, not {text}")) } else { Ok(bytes) }
+    const MOST: u64 = 1 << 40;
+    match size(text)? {
+        bytes if bytes < LEAST => Err(format!("the guest needs at least 128MiB, not {text}")),
+        bytes if bytes > MOST => Err(format!("the guest takes at most 1TiB, not {text}")),
+        bytes => Ok(bytes),
+    }
 }
 
 fn file_systems() -> impl clap::builder::TypedValueParser<Value = FileSystem> {

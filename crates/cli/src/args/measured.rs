@@ -21,7 +21,8 @@ pub(crate) struct MeasuredArgs {
     #[arg(long, value_name = "LIST")]
     pub columns: Option<String>,
 
-    /// Units of those columns: s, ms, us, ns or 100ns for time and latency; B or sectors for offset and size.
+    /// Units of those columns: s, ms, us, ns or 100ns for time and latency; B or sectors for offset and size [default:
+    /// seconds, bytes].
     #[arg(long, requires = "columns", value_name = "LIST")]
     pub units: Option<String>,
 

@@ -64,9 +64,9 @@ pub(crate) struct ProbeArgs {
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
 
-    /// Seed of the random addresses.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    pub seed: u64,
+    /// Seed of the random addresses [default: 1].
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
 
     /// Print the verdict as JSON, with the measurements behind it.
     #[arg(long)]

@@ -26,9 +26,11 @@ use imbrex_units::names::suggestion;
 /// Executes the command.
 pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if !args.compare.is_empty() {
+        refuse_measuring(args, "--compare")?;
         return compare::run(args, &args.compare).map(|()| ExitCode::Done);
     }
     if let (None, None, Some(model)) = (&args.target, &args.file, &args.model) {
+        refuse_measuring(args, "--model without a target")?;
         return model::print(model, args.json).map(|()| ExitCode::Done);
     }
     if args.target.is_none() && args.file.is_none() {
@@ -66,6 +68,26 @@ pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         Some(_) if interrupt::requested() => Ok(ExitCode::Failed),
         Some(reason) => Err(Failure::failed(reason)),
         None => Ok(ExitCode::Done),
+    }
+}
+
+/// Returns an error if options of a measurement are given where nothing is measured.
+fn refuse_measuring(args: &ProbeArgs, what: &str) -> Result<(), Failure> {
+    let is_model = args.compare.is_empty();
+    let given = [
+        ("--test", !args.tests.is_empty()),
+        ("--destroy-data", args.destroy_data),
+        ("--budget", args.budget.is_some()),
+        ("--seed", args.seed.is_some()),
+        ("--report", args.report.is_some()),
+        ("--charts", args.charts.charts.is_some()),
+        ("--emit-profile", args.emit_profile.is_some()),
+        ("--share", is_model && args.share.is_some()),
+        ("--table", is_model && args.table.table.is_some()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Failure::usage(format!("{option} is for a measurement: {what} measures nothing"))),
+        None => Ok(()),
     }
 }
 
@@ -110,7 +132,7 @@ fn run_tests(args: &ProbeArgs, quiet: bool, budget_ns: u64, opened: &mut leave::
         may_write: leave::may_write(args),
         only: tests(args),
         budget_ns,
-        seed: args.seed,
+        seed: args.seed.unwrap_or(1),
         progress: &mut |told| {
             bar.set_message(step(told, budget_ns));
             bar.tick();
@@ -143,7 +165,7 @@ fn conventional(args: &ProbeArgs) -> Result<Verdict, Failure> {
         may_write: true,
         only: tests(args),
         budget_ns: u64::MAX,
-        seed: args.seed,
+        seed: args.seed.unwrap_or(1),
         progress: &mut |_| true,
     };
     Ok(probe(&mut target, &mut options))

@@ -37,7 +37,12 @@ fn wrong_words_are_refused_and_nothing_is_written() {
         ([run, &["--keep-fs", "--", "true"]].concat(), "--fs"),
         ([run, &["--fs", "ntfs", "--", "true"]].concat(), "ext4"),
         ([run, &["--memory", "1MiB", "--", "true"]].concat(), "--memory"),
+        ([run, &["--memory", "1000TiB", "--", "true"]].concat(), "at most 1TiB"),
         ([run, &["--cut", "soon", "--", "true"]].concat(), "--cut"),
+        (
+            vec!["lab", "run", "--image", "a", "--image", "./a", "--image", "a", "--", "true"],
+            "--image a is given twice",
+        ),
         ([run, &["--from", "1s", "--", "true"]].concat(), "--trace-events"),
     ] {
         let output = imbrex(&words);
@@ -185,8 +190,9 @@ fn a_file_system_survives_a_cut_and_its_image_goes_on() {
     let summary: Value = serde_json::from_slice(&output.stdout).expect("--json prints JSON");
     assert_eq!((summary["ended"].as_str(), summary["status"].is_null()), (Some("power-cut"), true));
     let page = fs::read_to_string(at("cut/vda.html")).expect("each new drive has a page");
-    let requests: u64 =
-        ["reads", "writes"].map(|name| summary["drives"][0][name].as_u64().expect("a number")).iter().sum();
+    let log = fs::read_to_string(at("cut/vda.csv")).expect("each drive has a log");
+    let is_moved = |line: &&str| ["read", "write", "write-fua"].contains(&line.split(',').nth(1).unwrap_or(""));
+    let requests = log.lines().filter(is_moved).count() as u64;
     let shown = data_of(&page)["summary"]["workload"]["reads"].as_u64().unwrap_or(0)
         + data_of(&page)["summary"]["workload"]["writes"].as_u64().unwrap_or(0);
     assert_eq!(shown, requests, "the page shows all requests of the run");
@@ -210,6 +216,34 @@ fn a_file_system_survives_a_cut_and_its_image_goes_on() {
 fn data_of(page: &str) -> Value {
     let (_, data) = page.split_once("id=\"data\">").expect("a page has its data");
     serde_json::from_str(data.split("</script>").next().expect("there is text")).expect("the data are JSON")
+}
+
+/// The table counts the command's requests, not those that make the file system.
+#[test]
+fn what_the_command_did_is_told_and_why_it_could_not_begin() {
+    if !has_kernel("messages of the lab") {
+        return;
+    }
+    let output = imbrex(&["lab", "run", "--drive", "cmr-7200", "--fs", "ext4", "--json", "--cut", "5s", "--", "true"]);
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("--json prints JSON");
+    assert!(summary["drives"][0]["writes"].as_u64().is_some_and(|writes| writes < 40), "{summary}");
+    assert!(said(&output).contains("the power was not cut"), "{}", said(&output));
+    let small = ["lab", "run", "--drive", "cmr-7200:geometry.tracks=16", "--fs", "xfs", "--", "true"];
+    let refused = [
+        (vec!["lab", "run", "--drive", "hm-zoned", "--fs", "ext4", "--", "true"], "is host-managed"),
+        (small.to_vec(), "300MB"),
+    ];
+    for (words, expected) in refused {
+        let output = imbrex(&words);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {}", said(&output));
+        assert!(said(&output).contains(expected), "{words:?}: {}", said(&output));
+    }
+    let fio = |words: &str| {
+        let output = imbrex(&["lab", "run", "--drive", "cmr-7200", "--", "sh", "-c", &format!("echo {words}; :")]);
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        said(&output).contains("--clocksource=clock_gettime")
+    };
+    assert_eq!([fio("fio --name=x"), fio("fio --clocksource=clock_gettime"), fio("profio")], [true, false, false]);
 }
 
 /// Returns the processes that are in a folder.

@@ -363,6 +363,14 @@ impl EmulatedDrive {
         self.engine.observer_mut().explainer = Some(Box::new(explainer));
     }
 
+    /// Explains only requests that are submitted from now on. Without a call of [`EmulatedDrive::explain`], does nothing.
+    pub fn explain_from_now(&mut self) {
+        let (requests, _) = self.requests_and_arrival();
+        if let Some(explainer) = &mut self.engine.observer_mut().explainer {
+            explainer.count_from(requests);
+        }
+    }
+
     /// Ends the search for causes, and returns the causes found; `None` without a call of [`EmulatedDrive::explain`].
     pub fn take_explanation(&mut self) -> Option<Explanation> {
         self.engine.observer_mut().explainer.take().map(|explainer| explainer.finish())

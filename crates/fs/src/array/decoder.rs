@@ -14,9 +14,6 @@ use reed_solomon_simd::rate::{DefaultRateDecoder, RateDecoder};
 /// Number of elements, from 0 on, at which the polynomial is evaluated. The decoder gives `c` columns elements below 4`c`.
 const POINTS: usize = 128;
 
-/// Largest number of columns.
-const COLUMNS_MAX: usize = POINTS / 4;
-
 /// The crate's arithmetic, with the polynomial evaluated at [`POINTS`] elements only.
 struct FewColumns(DefaultEngine);
 
@@ -66,14 +63,14 @@ impl Engine for FewColumns {
 ///
 /// # Panics
 ///
-/// There are more than [`COLUMNS_MAX`] columns.
+/// There are more columns than [`POINTS`] suffice for: 32.
 pub(super) fn decoded<'a>(
     width: usize,
     parity: usize,
     data: impl Iterator<Item = (usize, &'a [u8])>,
     coded: impl Iterator<Item = (usize, &'a [u8])>,
 ) -> Result<BTreeMap<usize, Vec<u8>>, Error> {
-    assert!(width + parity <= COLUMNS_MAX, "{width} + {parity} columns");
+    assert!(4 * (width + parity) <= POINTS, "{width} + {parity} columns");
     let (mut data, mut coded) = (data.peekable(), coded.peekable());
     let bytes = data.peek().or(coded.peek()).map_or(0, |(_, column)| column.len());
     let mut decoder = DefaultRateDecoder::new(width, parity, bytes, FewColumns(DefaultEngine::new()), None)?;

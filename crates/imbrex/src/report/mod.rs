@@ -185,11 +185,11 @@ fn masthead(summary: &Summary, sentence: Option<&str>) -> String {
     let drives = summary.drives.len();
     format!(
         "<header><p class=\"kind\">imbrex simulate</p><h1>{}</h1>{}<p class=\"facts\">{}</p><p class=\"facts\">\
-         {drives} drive{} side by side in simulated time · {} · version {}</p></header>",
+         {drives} drive{} in simulated time · {} · version {}</p></header>",
         escape(&workload.name),
         sentence.map_or(String::new(), verdict),
         facts.join(" · "),
-        if drives == 1 { "" } else { "s" },
+        if drives == 1 { "" } else { "s side by side" },
         seed_words(summary),
         escape(&summary.imbrex),
     )

@@ -15,10 +15,10 @@ use crate::Report;
 /// A kept report with its key.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Kept {
+    /// Name of the experiment: `paper/figure`. First, so that the beginning of a file tells that it is ours.
+    experiment: String,
     /// SHA-256, in hexadecimal, of the program that ran the experiment.
     program: String,
-    /// Name of the experiment: `paper/figure`.
-    experiment: String,
     /// Number of the replication, counted from 0.
     replication: u64,
     /// Whether the experiment asked for a seed.

@@ -190,6 +190,14 @@ impl Explainer {
         }
     }
 
+    /// Forgets the requests chosen and counted so far, and neither chooses nor counts those with a number below `number`. The
+    /// work that the drive did, and the writes that filled its stores, stay known.
+    pub fn count_from(&mut self, number: u64) {
+        self.options.warmup_requests = number;
+        self.worst = Worst::new(self.options.chosen.clone());
+        self.shares = Shares::new(Sectors(self.follower.range_sectors()));
+    }
+
     fn take_entry(&mut self, number: u64, device: u32) {
         let known = self.first_device + self.devices.len() as u64;
         // Devices are kept from the first request on whose device is not 0.

@@ -149,7 +149,8 @@ mod tests {
         ];
         assert_eq!(requests_of(TRACE, &TraceOptions::default()), expected);
         let facts = facts_of(TRACE, &TraceOptions::default());
-        assert_eq!((facts.out_of_order, facts.unaligned, facts.requests), (1, 1, 4));
+        assert_eq!((facts.out_of_order, facts.longest_step_back_ns), (1, 100));
+        assert_eq!((facts.unaligned, facts.requests), (1, 4));
         assert_eq!(facts.device_names[&2], "usr.0");
     }
 

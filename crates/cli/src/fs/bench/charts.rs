@@ -185,7 +185,8 @@ fn by_cause<'a>(of: impl Fn(&Stretch<'_>, Spent) -> f64 + Copy + 'a) -> Vec<Line
 fn busy(ran: &BenchOutput) -> Option<Figure> {
     let devices = ran.on_devices.as_ref()?.devices.len() as f64;
     let lines = by_cause(move |stretch, spent| a_second(stretch, spent.busy_ns) / 1e9 / devices);
-    let axis = Axis::linear("share of the devices’ time", Unit::Share);
+    // A request counts in the step in which it ends, so a step may have a little more than its own time.
+    let axis = Axis::linear("share of the devices’ time", Unit::Share).ranged(0.0, 1.0);
     let panes = vec![("busy", over_time(ran, "busy-time", "Device time by cause", axis, lines))];
     let caption = "Share of the time of all devices together, by cause; in the remaining time they were idle.";
     figure("busy", "Device time by cause", caption, panes)

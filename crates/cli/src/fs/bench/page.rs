@@ -71,12 +71,13 @@ fn masthead(summary: &Value, ran: &BenchOutput) -> String {
     )
 }
 
-/// Returns a sentence on the phase that took longest: its pace, the kind of operation with the longest 99th percentile, and
-/// the longest operation. `None` if nothing was done.
+/// Returns a sentence on the phase that took longest: its pace, the kind of operation that took the most time in all, and the
+/// longest operation. `None` if nothing was done.
 fn sentence(ran: &BenchOutput) -> Option<String> {
     let phases = || ran.phases.iter().map(|(phase, ..)| phase).enumerate().filter(|(_, phase)| phase.done > 0);
     let (number, longest) = phases().max_by_key(|(_, phase)| phase.elapsed_ns)?;
-    let (kind, figures) = longest.measured.iter().max_by_key(|(_, figures)| figures.latency.quantile_ns(0.99))?;
+    let spent = |figures: &Figures| u128::from(figures.latency.count()) * u128::from(figures.latency.mean_ns());
+    let (kind, figures) = longest.measured.iter().max_by_key(|(_, figures)| spent(figures))?;
     let kinds = phases().flat_map(|(number, phase)| phase.measured.iter().map(move |kind| (number, phase, kind)));
     let (at, phase, (slowest, of_slowest)) = kinds.max_by_key(|(_, _, (_, figures))| figures.latency.max_ns())?;
     let figure =

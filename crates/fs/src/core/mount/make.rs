@@ -63,8 +63,8 @@ pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
     let default = store::default_for(&geometry.kind).filter(|_| !is_array);
     let Some(store) = options.store.as_deref().or(default).or(is_array.then_some("log")) else {
         return Err(wrong(
-            "is a conventional drive, which only store log can use (--store log); for another store, make an emulated \
-             drive with `imbrex drive create FILE --drive strict-append`",
+            "takes writes in any order, as conventional and drive-managed drives do, and only store log can use it (--store \
+             log); for another store, make an emulated drive with `imbrex drive create FILE --drive strict-append`",
         ));
     };
     if store != "log" && is_array {
