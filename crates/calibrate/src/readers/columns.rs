@@ -36,7 +36,7 @@ enum Line {
 /// Reads a whole file.
 pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Measured, TraceError> {
     let text = String::from_utf8_lossy(bytes);
-    let columns = Columns::of(options).map_err(|reason| TraceError::new(name, reason))?;
+    let columns = Columns::of(options).map_err(|reason| TraceError::usage(name, reason))?;
     let mut measured = Measured { format: "csv".into(), ..Measured::default() };
     let mut next = SimTime::ZERO;
     let mut origin = None;
