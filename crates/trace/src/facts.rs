@@ -62,8 +62,8 @@ impl Facts {
         const STEP_NS: u64 = 1_000_000_000;
         (self.longest_step_back_ns > STEP_NS || 10 * self.out_of_order > self.requests).then(|| {
             format!(
-                "{} of {} requests have an earlier time than the request before them, by up to {:.3} s: they are sent without \
-                 a pause, in the order of the trace; sort the trace by time",
+                "{} of {} requests step back in time, by up to {:.3} s: a request with an earlier time than one before it is \
+                 sent without a pause, in the order of the trace; sort the trace by time",
                 self.out_of_order,
                 self.requests,
                 self.longest_step_back_ns as f64 / 1e9

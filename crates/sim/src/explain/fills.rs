@@ -142,50 +142,11 @@ impl Filling {
     }
 }
 
-/// A run of physical sectors of a store.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    start: u64,
-    end: u64,
-    /// Number of the store.
-    store: u32,
-}
-
-/// The stores' runs of sectors on one medium. Equal parts of the medium, about as many as there are runs, make a search short.
-#[derive(Debug, Default)]
-struct Places {
-    /// In order of place.
-    runs: Vec<Place>,
-    /// Length of a part, as a power of two.
-    shift: u32,
-    /// For each part, the number of runs that begin before it.
-    before: Vec<u32>,
-}
-
-impl Places {
-    fn new(runs: Vec<Place>) -> Places {
-        let length = runs.last().map_or(0, |last| last.start);
-        let shift = (length / runs.len().max(1) as u64).max(1).ilog2();
-        let parts = 0..=(length >> shift) + 1;
-        let before = parts.map(|part| runs.partition_point(|run| run.start < part << shift) as u32).collect();
-        Places { runs, shift, before }
-    }
-
-    /// Returns the store that has the sector, if there is one.
-    fn store_of(&self, sector: u64) -> Option<u32> {
-        let part = ((sector >> self.shift) as usize).min(self.before.len().saturating_sub(2));
-        let (first, end) = (*self.before.get(part)? as usize, *self.before.get(part + 1)? as usize);
-        let after = first + self.runs[first..end].partition_point(|run| run.start <= sector);
-        let run = self.runs.get(after.checked_sub(1)?)?;
-        (sector < run.end).then_some(run.store)
-    }
-}
-
 /// All stores of a layer, and the fills that relieved stores had.
 #[derive(Debug)]
 pub(crate) struct Fills {
-    /// The places of the stores, by medium.
-    places: [Places; 2],
+    /// Runs of physical sectors of the stores, in order of medium and place, each with the number of its store.
+    extents: Vec<(StoreExtent, u32)>,
     areas: Vec<Area>,
     stores: Vec<Filling>,
     /// All writes of the host, for a layer that has work of its own and no stores.
@@ -212,12 +173,10 @@ impl Fills {
         areas.sort_unstable();
         areas.dedup();
         let number = |extent: &StoreExtent| areas.binary_search(&extent.area).expect("it is listed") as u32;
-        let place = |extent: &StoreExtent| Place { start: extent.start.0, end: extent.end.0, store: number(extent) };
-        let places = [Medium::Disk, Medium::Flash]
-            .map(|medium| Places::new(found.iter().filter(|extent| extent.medium == medium).map(place).collect()));
+        let extents = found.iter().map(|extent| (*extent, number(extent))).collect();
         let all = (areas.is_empty() && layer.background().is_some()).then(Filling::default);
         let stores = vec![Filling::default(); areas.len()];
-        Fills { places, areas, stores, all, kept: VecDeque::new(), first_kept: 0 }
+        Fills { extents, areas, stores, all, kept: VecDeque::new(), first_kept: 0 }
     }
 
     /// Returns whether no store is followed, so that no write needs to be passed to [`Fills::write`].
@@ -230,8 +189,11 @@ impl Fills {
         if let Some(all) = &mut self.all {
             all.add(written);
         }
-        if let Some(store) = self.places[medium as usize].store_of(pba.0) {
-            self.stores[store as usize].add(written);
+        let place = (medium as u8, pba);
+        let after = self.extents.partition_point(|(extent, _)| (extent.medium as u8, extent.start) <= place);
+        let Some(&(extent, number)) = after.checked_sub(1).map(|index| &self.extents[index]) else { return };
+        if extent.medium == medium && pba < extent.end {
+            self.stores[number as usize].add(written);
         }
     }
 
