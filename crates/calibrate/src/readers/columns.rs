@@ -2,6 +2,7 @@
 
 use imbrex_disk::{Command, Lba, Operation, SimDuration, SimTime};
 use imbrex_trace::TraceError;
+use imbrex_units::names::suggestion;
 
 use super::record::ReadOptions;
 use super::words::{time_ns, wrong};
@@ -82,7 +83,8 @@ impl Columns {
         let units: Vec<&str> = options.units.as_deref().unwrap_or("").split(',').map(str::trim).collect();
         for (index, name) in names.iter().enumerate() {
             if !NAMES.contains(name) {
-                return Err(format!("--columns names '{name}', which is none of {}", NAMES.join(", ")));
+                let meant = suggestion(name, NAMES);
+                return Err(format!("--columns names '{name}', which is none of {}{meant}", NAMES.join(", ")));
             }
             if *name != "_" && names[..index].contains(name) {
                 return Err(format!("--columns names '{name}' twice"));

@@ -119,7 +119,7 @@ fn a_csv_is_read_by_its_columns_and_units() {
     let refused = [
         ("1,read,0,512,2000000\n", "time,op,offset,size,latency", "", "--units names the unit"),
         ("1,read,0,512,0.2\n", "time,op,offset,size,latency", "s,,,,ns", "all latencies are 0"),
-        ("1,read,0,512,0.2\n", "tiem,op,offset,size,latency", "", "'tiem', which is none of time, op"),
+        ("1,read,0,512,0.2\n", "tiem,op,offset,size,latency", "", "_ (did you mean 'time'?)"),
         ("1,read,0,512,0.2\n", "time,op,offset,size,latency,op", "", "'op' twice"),
         ("1,read,0,512,0.2\n", "op,offset,size,latency", "s,,B,B,s", "--units has 5 units"),
         ("h\n1,read,0,x,0.2\n", "time,op,offset,size,latency", "", "expected a size, found"),
