@@ -36,10 +36,10 @@ fn devices_that_are_none_are_refused() {
     fails(&["fs", "mkfs", image, "--meta", word(&meta)], 1, &["is not there", "--meta-size"]);
     let conventional = bench.folder().join("conventional.img");
     text(&["drive", "create", word(&conventional), "--drive", "cmr-7200"]);
-    fails(&["fs", "mkfs", word(&conventional)], 1, &["conventional drive", "imbrex drive create"]);
+    fails(&["fs", "mkfs", word(&conventional)], 1, &["as conventional and drive-managed drives do", "imbrex drive create"]);
     let file = bench.folder().join("file");
     std::fs::write(&file, vec![1; 1 << 20]).unwrap();
-    fails(&["fs", "mkfs", word(&file)], 1, &["conventional drive"]);
+    fails(&["fs", "mkfs", word(&file)], 1, &["as conventional and drive-managed drives do"]);
     fails(&["fs", "scrub", word(bench.folder())], 1, &["no file system of Imbrex is mounted"]);
     fails(&["fs", "stat", word(&file)], 1, &["holds no file system of Imbrex"]);
     text(&["fs", "mkfs", image]);
