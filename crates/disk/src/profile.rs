@@ -184,6 +184,15 @@ impl Profile {
         })
     }
 
+    /// Returns an error about the dotted `key`, with the place of the key in the profile's file, or of the nearest section
+    /// around it. For checks by callers that know more than this crate, such as the names of layers.
+    pub fn refuse(&self, key: &str, reason: &str) -> ProfileError {
+        match self.source.tree() {
+            Ok((_, positions)) => self.source.refuse(&positions, key, reason),
+            Err(error) => error,
+        }
+    }
+
     /// Returns the name of the profile's file, as given to [`Profile::parse`]; `NAME.toml` for a built-in profile.
     pub fn source_file(&self) -> &str {
         self.source.file()

@@ -6,12 +6,14 @@ use std::path::Path;
 
 use imbrex_device::drive::{EmulatedDrive, Making, header_of};
 use imbrex_disk::{Profile, Sectors};
+use imbrex_layer::parameters::{FORMS, Parameters};
 use imbrex_layer::{LayerInfo, registry};
 use imbrex_sim::{Drive, DriveError, DriveSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
 use imbrex_units::names::suggestion;
+use imbrex_units::quantity;
 
 /// Treatment of a workload that addresses sectors past the end of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -164,7 +166,7 @@ impl DrivePlan {
     pub fn parse_with(text: &str, files: &ProfileFiles) -> Result<DrivePlan, Failure> {
         let spec = DriveSpec::parse(text)?;
         let profile = match files.texts.get(&spec.profile) {
-            Some(text) => Profile::parse(&spec.profile, text, &[]).map_err(Failure::usage)?,
+            Some(text) => own_profile(&spec.profile, text)?,
             None => find_profile(&spec.profile)?,
         };
         DrivePlan::laid_out(spec, profile)
@@ -324,5 +326,76 @@ pub fn find_profile(name: &str) -> Result<Profile, Failure> {
     let text = std::fs::read_to_string(Path::new(name))
         .map_err(|error| Failure::failed(format!("cannot read the profile {name}: {error}")))
         .map_err(|failure| failure.or_try("a file that is there, or a name of `imbrex list profiles`"))?;
-    Profile::parse(name, &text, &[]).map_err(Failure::usage)
+    own_profile(name, &text)
+}
+
+/// Parses the TOML `text` of the profile file `name`, and checks its sections of layers, of the layers not in use too.
+fn own_profile(name: &str, text: &str) -> Result<Profile, Failure> {
+    let profile = Profile::parse(name, text, &[]).map_err(Failure::usage)?;
+    for layer in profile.layer_parameters.keys() {
+        let refuse = |key: &str, reason: &str| Failure::usage(profile.refuse(&format!("layer.{layer}{key}"), reason));
+        let Some(info) = registry::named(layer) else {
+            let names: Vec<_> = registry::all().into_iter().map(|info| info.name).collect();
+            let meant = suggestion(layer, names.iter().copied());
+            return Err(refuse("", &format!("no layer is called '{layer}'{meant}; there are {}", names.join(", "))));
+        };
+        let given = profile.parameters_for(layer);
+        for pair in &given {
+            Parameters::new(info.parameters, std::slice::from_ref(pair))
+                .map_err(|error| refuse(&format!(".{}", pair.0), &error.0))?;
+        }
+        let value = |key: &str| given.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        for (first, second) in FORMS {
+            if value(second).is_some() && value(first).is_some_and(|value| quantity::bytes(value) != Some(0)) {
+                let reason = format!(
+                    "gives the same quantity as {first}, which this profile or its base sets: leave one out, or set \
+                     {first} = \"0\""
+                );
+                return Err(refuse(&format!(".{second}"), &reason));
+            }
+        }
+    }
+    Ok(profile)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: nothing in a profile's sections of layers is ignored. Method: sections with one fault each, on every kind of
+    //! fault, and every built-in profile.
+
+    use super::*;
+
+    fn refused(section: &str) -> String {
+        let text = format!("base = \"cassuto-307g\"\nname = \"own\"\nsummary = \"ours\"\n{section}\n");
+        own_profile("own.toml", &text).expect_err(section).message
+    }
+
+    #[test]
+    fn faults_in_sections_of_layers_are_refused_with_file_and_line() {
+        for (section, said) in [
+            ("[layer.set_associative]\ncache_share = \"2%\"", "own.toml:4: layer.set_associative: no layer is called"),
+            ("[layer.set_associative]\ncache_share = \"2%\"", "set-associative"),
+            ("[layer.s-blocks]\nsektions = 3", "own.toml:5: layer.s-blocks.sektions: unknown parameter 'sektions'"),
+            // Not in use: the profile's layer is another one.
+            ("[layer.media-cache]\nidle = \"soon\"", "own.toml:5: layer.media-cache.idle"),
+            (
+                "[layer.set-associative]\ncache_size = \"1GiB\"\ncache_share = \"2%\"",
+                "own.toml:6: layer.set-associative.cache_share: gives the same quantity as cache_size",
+            ),
+        ] {
+            let message = refused(section);
+            assert!(message.contains(said), "{message}");
+        }
+    }
+
+    #[test]
+    fn built_in_profiles_and_a_form_that_is_switched_off_are_accepted() {
+        for name in Profile::names() {
+            let text = format!("base = \"{name}\"\nname = \"own\"\nsummary = \"ours\"\n");
+            own_profile("own.toml", &text).unwrap_or_else(|failure| panic!("{name}: {}", failure.message));
+        }
+        let both = "[layer.set-associative]\ncache_size = \"0\"\ncache_share = \"2%\"";
+        let text = format!("base = \"cassuto-307g\"\nname = \"own\"\nsummary = \"ours\"\n{both}\n");
+        own_profile("own.toml", &text).expect("the first form is switched off");
+    }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::error::Failure;
 use imbrex_sim::results::Integrity;
 use imbrex_sim::{DriveResult, Estimate};
 use serde_json::{Map, Value};
@@ -45,6 +46,19 @@ impl Figures {
         let runs = self.runs;
         let whole = self.values.into_iter().filter(|(_, values)| values.len() == runs);
         whole.filter_map(|(path, values)| Some((path, Estimate::of(&values)?))).collect()
+    }
+}
+
+/// Refuses `count` seeds from `first` on if the last of them is more than the largest seed.
+///
+/// # Errors
+///
+/// If there are not so many seeds.
+pub fn check_last(first: u64, count: u32) -> Result<(), Failure> {
+    match first.checked_add(u64::from(count.saturating_sub(1))) {
+        Some(_) => Ok(()),
+        None => Err(Failure::usage(format!("--seeds {count}: there are no seeds after {}, the largest", u64::MAX))
+            .or_try("a smaller --seed")),
     }
 }
 

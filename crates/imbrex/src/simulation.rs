@@ -328,6 +328,9 @@ impl Prepared {
             let served = ran.iter().map(|ran| ran.counts.requests).max().unwrap_or(0);
             self.simulation.options.check_warmup(served)?;
         }
+        if ran.iter().any(|ran| ran.is_stopped) {
+            warnings.push("interrupted: the results are those of the requests read until then".into());
+        }
         if !ran.iter().any(|ran| ran.is_stopped || ran.result.completed > 0) {
             let warning = format!("{}: no drive completed any of its requests: all were rejected", workload.name);
             progress.say(&warning);
@@ -476,7 +479,7 @@ impl Prepared {
         let mut figures: Vec<DriveFigures> = ran.iter().map(|_| DriveFigures::default()).collect();
         let mut seeds = Vec::new();
         for step in 0..count {
-            let seed = workload.seed.wrapping_add(step);
+            let seed = workload.seed + step;
             if step == 0 {
                 figures.iter_mut().zip(&*ran).for_each(|(figures, ran)| figures.add(seed, &ran.result));
             } else {
@@ -585,8 +588,11 @@ impl SimulationOptions {
     /// Checks that a workload that is to run with several seeds has one.
     fn check_seeds(&self, workload: &Workload) -> Result<(), Failure> {
         let seeds = self.seeds;
-        if seeds <= 1 || workload.with_seed(workload.seed).is_some() {
+        if seeds <= 1 {
             return Ok(());
+        }
+        if workload.with_seed(workload.seed).is_some() {
+            return seeds::check_last(workload.seed, seeds);
         }
         let problem = format!("--seeds {seeds} does not apply: '{}' is a trace, and has no seed", workload.name);
         Err(Failure::usage(problem).or_try("leave --seeds out"))

@@ -55,7 +55,8 @@ pub fn shown(drives: &[DriveResult]) -> Cells {
 }
 
 /// Returns the table for other programs, in [`order`]. In CSV, times are in nanoseconds, sizes in bytes, and the ratio of a
-/// time to the baseline's has a column of its own; with several seeds, numbers are means over the seeds.
+/// time to the baseline's has a column of its own; with several seeds, numbers are means over the seeds, and each has half
+/// of its 95 % interval.
 pub fn cells(drives: &[DriveResult]) -> Cells {
     let timed = |name: &str, heading: &str| {
         [
@@ -83,19 +84,16 @@ const TIMED: [(&str, &str); 4] =
     [("read_mean", "read mean"), ("read_p99", "read p99"), ("write_mean", "write mean"), ("write_p99", "write p99")];
 
 fn cells_of(drive: &DriveResult) -> Vec<Cell> {
-    let over = |path: &str, value: f64| drive.over_seeds.get(path).map_or(value, |over| over.mean);
+    let number = |path: &str, value: f64, shown: fn(f64) -> String| match drive.over_seeds.get(path) {
+        Some(over) => Cell::estimate(over, estimate(over, shown)),
+        None => Cell::number(value, shown(value)),
+    };
     let is_compared = drive.compared_with.as_ref().is_some_and(|with| *with != drive.drive);
     let ratios = drive.latency_ratio.filter(|_| is_compared).unwrap_or_default();
     let (latency, host) = (&drive.latency_ns, &drive.host);
-    let time = |ns: f64| Cell::number(ns, human::duration_ns(ns.round() as u64));
-    let ratio = |path: &str, ratio: Option<f64>| {
-        let ratio = ratio.map(|ratio| over(path, ratio));
-        ratio.map_or_else(Cell::none, |ratio| Cell::number(ratio, human::ratio(ratio)))
-    };
-    let number = |path: &str, value: f64, shown: fn(f64) -> String| {
-        let value = over(path, value);
-        Cell::number(value, shown(value))
-    };
+    let time = |path: &str, ns: u64| number(path, ns as f64, |ns| human::duration_ns(ns.round() as u64));
+    let ratio =
+        |path: &str, ratio: Option<f64>| ratio.map_or_else(Cell::none, |ratio| number(path, ratio, human::ratio));
     let mut row = vec![Cell::text(&drive.drive), Cell::text(drive.compared_with.as_deref().unwrap_or("–"))];
     row.push(number("completed", drive.completed as f64, |count| human::count(count.round() as u64)));
     for (count, path, ns, to_baseline) in [
@@ -108,12 +106,12 @@ fn cells_of(drive: &DriveResult) -> Vec<Cell> {
             row.extend([Cell::none(), Cell::none()]);
             continue;
         }
-        row.push(time(over(&format!("latency_ns.{path}"), ns as f64)));
+        row.push(time(&format!("latency_ns.{path}"), ns));
         row.push(ratio(&format!("latency_ratio.{path}"), to_baseline));
     }
-    row.push(time(over("duration_ns", drive.duration_ns as f64)));
+    row.push(time("duration_ns", drive.duration_ns));
     row.push(ratio("duration_ratio", drive.duration_ratio.filter(|_| is_compared)));
-    row.push(time(over("longest_stall_ns", drive.longest_stall_ns as f64)));
+    row.push(time("longest_stall_ns", drive.longest_stall_ns));
     row.push(number("write_amplification", drive.write_amplification, human::ratio));
     row.push(number("write_overloading", drive.write_overloading, human::ratio));
     row.push(number("map_bytes", drive.map_bytes as f64, |bytes| human::bytes(bytes.round() as u64)));

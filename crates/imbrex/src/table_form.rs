@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use imbrex_sim::Estimate;
 use serde_json::Value;
 
 /// A form of a table.
@@ -64,22 +65,30 @@ pub struct Cell {
     pub shown: String,
     /// Number in CSV.
     pub number: Option<f64>,
+    /// Half of the 95 % interval of the number, in its unit, if it is a mean over seeds. In CSV, a column with such cells
+    /// has another column after it, whose name ends in `_half_width_95`.
+    pub half_width_95: Option<f64>,
 }
 
 impl Cell {
     /// Creates a cell of text.
     pub fn text(text: impl Into<String>) -> Cell {
-        Cell { shown: text.into(), number: None }
+        Cell { shown: text.into(), number: None, half_width_95: None }
     }
 
     /// Creates a cell with a number and its text.
     pub fn number(number: f64, shown: impl Into<String>) -> Cell {
-        Cell { shown: shown.into(), number: Some(number) }
+        Cell { shown: shown.into(), number: Some(number), half_width_95: None }
+    }
+
+    /// Creates a cell with a mean over seeds and its interval. `shown` is the text of both.
+    pub fn estimate(over: &Estimate, shown: impl Into<String>) -> Cell {
+        Cell { half_width_95: Some(over.half_width_95), ..Cell::number(over.mean, shown) }
     }
 
     /// Creates a cell without a value: empty in CSV, a dash elsewhere.
     pub fn none() -> Cell {
-        Cell { shown: "–".into(), number: None }
+        Cell::text("–")
     }
 }
 
@@ -170,12 +179,22 @@ impl Cells {
     }
 
     fn csv(&self) -> String {
-        let mut text = joined(self.columns.iter().map(|column| quoted(&column.name)), ",");
+        let has_half = |index: usize| self.rows.iter().any(|row| row[index].half_width_95.is_some());
+        let halves: Vec<bool> = (0..self.columns.len()).map(has_half).collect();
+        let names = self.columns.iter().zip(&halves).flat_map(|(column, has_half)| {
+            let half = has_half.then(|| quoted(&format!("{}_half_width_95", column.name)));
+            std::iter::once(quoted(&column.name)).chain(half)
+        });
+        let mut text = joined(names, ",");
         for row in &self.rows {
-            let cells = row.iter().map(|cell| match (cell.number, cell.shown.as_str()) {
-                (Some(number), _) => number.to_string(),
-                (None, "–") => String::new(),
-                (None, shown) => quoted(shown),
+            let cells = row.iter().zip(&halves).flat_map(|(cell, has_half)| {
+                let value = match (cell.number, cell.shown.as_str()) {
+                    (Some(number), _) => number.to_string(),
+                    (None, "–") => String::new(),
+                    (None, shown) => quoted(shown),
+                };
+                let half = has_half.then(|| cell.half_width_95.map_or(String::new(), |half| half.to_string()));
+                std::iter::once(value).chain(half)
             });
             text += &joined(cells, ",");
         }
@@ -281,6 +300,18 @@ mod tests {
     #[test]
     fn csv_has_numbers_in_base_units_and_quotes_where_they_are_needed() {
         assert_eq!(sample().in_form(TableForm::Csv), "drive,mean_ns\n\"a|b, \"\"c\"\"_1\",12500000\nd,\n");
+    }
+
+    #[test]
+    fn a_mean_over_seeds_has_its_interval_in_csv_in_a_column_of_its_own() {
+        let over = Estimate::of(&[10.0, 14.0]).expect("two runs");
+        let mut cells = sample();
+        cells.rows[0][1] = Cell::estimate(&over, "12 ns ±25 ns");
+        // Student's t for one degree of freedom is 12.706; the standard error of the mean is 2.
+        let csv = cells.in_form(TableForm::Csv);
+        assert!(csv.starts_with("drive,mean_ns,mean_ns_half_width_95\n\"a|b, \"\"c\"\"_1\",12,25.4"), "{csv}");
+        assert!(csv.ends_with("\nd,,\n"), "{csv}");
+        assert!(cells.in_form(TableForm::Markdown).contains("| 12 ns ±25 ns |"));
     }
 
     #[test]

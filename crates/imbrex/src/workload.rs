@@ -632,6 +632,7 @@ fn trace(args: &WorkloadOptions, origin: Origin, path: &str, progress: &Progress
     }
     warnings.extend(read.facts.notes.iter().map(|note| format!("{path}: {note}")));
     warnings.extend(read.facts.order_warning().map(|warning| format!("{path}: {warning}")));
+    warnings.extend(read.facts.unaligned_warning().map(|warning| format!("{path}: {warning}")));
     warnings.extend(read.facts.malformed_warning().map(|warning| format!("{path}: {warning}")));
     warnings.iter().for_each(|warning| progress.say(warning));
     let sha256 = hashing.join().expect("hashing does not panic");

@@ -90,8 +90,8 @@ pub enum PrefetchHint {
 /// The times at which a layer does background work while the host is idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Background {
-    /// Time without host commands before background work starts. If the drive sets a longer idle threshold, that one
-    /// applies.
+    /// Time without host commands before the next phase of background work starts. If the drive sets a longer idle
+    /// threshold, that one applies.
     pub idle_after: SimDuration,
     /// Time between the end of one phase of background work and the start of the next, once background work has
     /// started.

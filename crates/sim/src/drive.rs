@@ -89,8 +89,9 @@ impl DriveSpec {
                 return Err(words(format!("'{setting}' is not key=value")));
             };
             let (key, value) = (key.trim(), value.trim());
-            let given = spec.profile_overrides.iter().chain(&spec.parameters).map(|(key, _)| key.as_str());
-            if let Some(other) = given.clone().find(|&given| given == key || Some(given) == other_form(key)) {
+            let mut given = spec.profile_overrides.iter().chain(&spec.parameters).map(|(key, _)| key.as_str());
+            let is_same = |given: &str| is_one_key(given, key) || Some(given) == other_form(key);
+            if let Some(other) = given.find(|&given| is_same(given)) {
                 let problem = if other == key { "is given twice" } else { "gives the same quantity: give one of them" };
                 return Err(words(format!("'{setting}' beside {other}, which {problem}")));
             }
@@ -99,6 +100,13 @@ impl DriveSpec {
         }
         Ok(spec)
     }
+}
+
+/// Returns whether two keys set one value: whether they are equal, or keys of a profile that differ in the unit of a time
+/// alone.
+fn is_one_key(one: &str, other: &str) -> bool {
+    let stem = |key: &str| ["_ns", "_us", "_ms"].iter().find_map(|unit| key.strip_suffix(unit)).map(str::to_owned);
+    one == other || one.contains('.') && stem(one).is_some_and(|one| Some(one) == stem(other))
 }
 
 /// Initial divisor of the margin by which a drive is grown beyond proportion: a 512th of its size. The margin is needed
@@ -286,6 +294,11 @@ mod tests {
             ("log_bands=2,free_share=1%", "'free_share=1%' beside log_bands"),
             ("cache_share=1%,cache_share=2%", "'cache_share=2%' beside cache_share, which is given twice"),
             ("mechanics.settle_ns=1,mechanics.settle_ns=2", "beside mechanics.settle_ns, which is given twice"),
+            (
+                "mechanics.settle_ns=1,mechanics.settle_ms=2",
+                "beside mechanics.settle_ns, which gives the same quantity",
+            ),
+            ("mechanics.seek.max_us=9,mechanics.seek.max_ms=2", "beside mechanics.seek.max_us, which gives the same"),
         ] {
             let error =
                 DriveSpec::parse(&format!("emulated-smr-1:{settings}")).expect_err("one is too many").to_string();

@@ -71,6 +71,16 @@ impl Facts {
         })
     }
 
+    /// Returns a warning if more than 1 % of the requests were widened to whole sectors. Otherwise returns `None`.
+    pub fn unaligned_warning(&self) -> Option<String> {
+        (100 * self.unaligned > self.requests).then(|| {
+            format!(
+                "{} of {} requests begin or end within a sector of 512 bytes: they were widened to whole sectors",
+                self.unaligned, self.requests
+            )
+        })
+    }
+
     /// Returns a warning if more than 1 % of the records are malformed and were skipped. Otherwise returns `None`.
     pub fn malformed_warning(&self) -> Option<String> {
         (100 * self.malformed > self.records()).then(|| {
@@ -83,6 +93,13 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn widened_requests_bring_a_warning_if_they_are_many() {
+        let warning = |requests, unaligned| Facts { requests, unaligned, ..Facts::default() }.unaligned_warning();
+        assert_eq!((warning(0, 0), warning(100, 1)), (None, None));
+        assert!(warning(100, 2).is_some_and(|text| text.contains("2 of 100 requests")));
+    }
 
     #[test]
     fn only_requests_far_out_of_order_bring_a_warning() {

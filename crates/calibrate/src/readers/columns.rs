@@ -29,6 +29,8 @@ enum Line {
         time: Option<u64>,
         command: Command,
         taken_ns: u64,
+        /// Whether the request had parts of sectors, and the command has these sectors whole.
+        is_enlarged: bool,
     },
     /// A flush, which has no address, or a request without an answer.
     LeftOut,
@@ -37,20 +39,26 @@ enum Line {
 /// Reads a whole file.
 pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Measured, TraceError> {
     let text = String::from_utf8_lossy(bytes);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let columns = Columns::of(options).map_err(|reason| TraceError::usage(name, reason))?;
     let mut measured = Measured { format: "csv".into(), ..Measured::default() };
     let mut next = SimTime::ZERO;
     let mut origin = None;
-    let mut left_out = 0;
+    let (mut left_out, mut enlarged) = (0, 0);
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let (time, command, taken_ns) = match columns.line(line) {
-            Ok(Line::Request { time, command, taken_ns }) => (time, command, taken_ns),
+            Ok(Line::Request { time, command, taken_ns, is_enlarged }) => {
+                enlarged += u64::from(is_enlarged);
+                (time, command, taken_ns)
+            }
             Ok(Line::LeftOut) => {
                 left_out += 1;
                 continue;
             }
-            // The first line may hold the names of the columns.
-            Err(_) if index == 0 => continue,
+            Err(_) if index == 0 && is_header(line) => {
+                measured.notes.push("the first line has no number, so it holds the names of the columns".into());
+                continue;
+            }
             Err(expected) => return Err(wrong(name, index + 1, expected, line)),
         };
         if taken_ns > LATENCY_MAX_NS {
@@ -73,8 +81,18 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Me
     if left_out > 0 {
         measured.notes.push(format!("{left_out} flushes and requests without an answer are left out"));
     }
+    if enlarged > 0 {
+        measured
+            .notes
+            .push(format!("{enlarged} requests begin or end within a sector of 512 bytes: enlarged to whole sectors"));
+    }
     measured.requests.sort_by_key(|request| request.issued);
     Ok(measured)
+}
+
+/// Returns whether a line has no number, so that it holds the names of columns.
+fn is_header(line: &str) -> bool {
+    line.split(',').all(|word| word.trim().trim_matches('"').parse::<f64>().is_err())
 }
 
 impl Columns {
@@ -136,8 +154,9 @@ impl Columns {
         };
         let offset = bytes(self.offset, "an offset")?;
         let length = bytes(self.size, "a size")?;
-        let sectors = u32::try_from(length.div_ceil(512)).ok().filter(|&sectors| sectors > 0);
-        let sectors = sectors.ok_or("a size above 0")?;
+        let end = offset.checked_add(length).filter(|_| length > 0).ok_or("a size above 0")?;
+        let first = offset / 512;
+        let sectors = u32::try_from(end.div_ceil(512) - first).map_err(|_| "a size below 2 TiB")?;
         let time = match self.time {
             Some((at, unit)) => Some(time_ns(word(at, "a time")?, unit).ok_or("a time")?),
             None => None,
@@ -149,8 +168,9 @@ impl Columns {
         let taken_ns = time_ns(latency, self.latency.1).ok_or("a latency")?;
         Ok(Line::Request {
             time,
-            command: Command { operation, fua: false, sectors, lba: Lba(offset / 512) },
+            command: Command { operation, fua: false, sectors, lba: Lba(first) },
             taken_ns,
+            is_enlarged: !offset.is_multiple_of(512) || !end.is_multiple_of(512),
         })
     }
 }

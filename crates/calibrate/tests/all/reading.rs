@@ -102,6 +102,10 @@ fn a_log_of_fio_has_completions_in_milliseconds_and_times_in_nanoseconds() {
     assert!(refusal(short.as_bytes(), &ReadOptions::default()).contains("line 2"));
 }
 
+fn options_of_all() -> ReadOptions {
+    ReadOptions { columns: Some("time,op,offset,size,latency".into()), units: None, device: None }
+}
+
 #[test]
 fn a_csv_is_read_by_its_columns_and_units() {
     let columns =
@@ -115,7 +119,16 @@ fn a_csv_is_read_by_its_columns_and_units() {
     let log = "time,op,offset,size,latency\n1,flush,0,0,0.1\n1,read,4096,512,0.0015\n2,write-fua,0,512,\n3,write,0,512,0.002\n";
     let read = requests_by(log.as_bytes(), &columns("time,op,offset,size,latency", ""));
     assert_eq!(seen(&read), [(8, 1, 0, 1_500, true), (0, 1, 2_000_000, 2_000, false)]);
-    assert_eq!(read.notes, ["2 flushes and requests without an answer are left out"]);
+    let header = "the first line has no number, so it holds the names of the columns";
+    assert_eq!(read.notes, [header, "2 flushes and requests without an answer are left out"]);
+    // A mark of the byte order is no part of the first row, and a row with numbers is no header.
+    let read = requests_by("\u{feff}1,read,4096,512,0.0015\r\n2,write,0,512,0.002\r\n".as_bytes(), &options_of_all());
+    assert_eq!(seen(&read), [(8, 1, 0, 1_500, true), (0, 1, 1_000_000, 2_000, false)]);
+    assert!(read.notes.is_empty());
+    // Bytes 100 to 4196 lie in nine sectors.
+    let read = requests_by(b"1,read,100,4096,0.0015\n2,write,512,512,0.002\n", &options_of_all());
+    assert_eq!(seen(&read), [(0, 9, 0, 1_500, true), (1, 1, 1_000_000, 2_000, false)]);
+    assert!(read.notes[0].starts_with("1 requests begin or end within a sector"), "{:?}", read.notes);
     let refused = [
         ("1,read,0,512,2000000\n", "time,op,offset,size,latency", "", "--units names the unit"),
         ("1,read,0,512,0.2\n", "time,op,offset,size,latency", "s,,,,ns", "all latencies are 0"),
@@ -124,6 +137,9 @@ fn a_csv_is_read_by_its_columns_and_units() {
         ("1,read,0,512,0.2\n", "op,offset,size,latency", "s,,B,B,s", "--units has 5 units"),
         ("h\n1,read,0,x,0.2\n", "time,op,offset,size,latency", "", "expected a size, found"),
         ("h\n1,read,0,512\n", "time,op,offset,size,latency", "", "expected a column with the latency"),
+        ("1,Wriet,0,512,0.2\n", "time,op,offset,size,latency", "", "line 1: expected an operation"),
+        ("1,read,0,512,-0.2\n", "time,op,offset,size,latency", "", "line 1: expected a latency"),
+        ("x,read,0,512,0.2\n", "time,op,offset,size,latency", "", "line 1: expected a time"),
     ];
     for (csv, names, units, expected) in refused {
         let said = refusal(csv.as_bytes(), &columns(names, units));

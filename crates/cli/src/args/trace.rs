@@ -45,7 +45,7 @@ pub(crate) enum TraceCommand {
         #[command(flatten)]
         workload: WorkloadArgs,
         /// Number of requests.
-        #[arg(short = 'n', long, default_value_t = 10)]
+        #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
         count: u64,
         /// Print the requests as JSON, one per line.
         #[arg(long)]

@@ -14,7 +14,7 @@ use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
 use crate::probe::{check_distinct, check_writable, write_whole};
-use crate::validate::{distributions, facts_page};
+use crate::validate::{distributions, facts_page, tell_notes};
 use imbrex::Failure;
 use imbrex::Progress;
 use imbrex::chart::Chart;
@@ -36,6 +36,18 @@ pub(crate) fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     let (measured, found) = fit_to(&args.measured.measured, &args.measured.options(), &args.from, &progress)?;
+    tell_notes(&args.measured.measured, &measured, quiet);
+    let (before, after) = &found.second;
+    if after.rms_ns > before.rms_ns {
+        notice!(
+            "on the half of the requests that was not used for fitting, the times differ more than before the fit ({} ms, before \
+             {} ms, RMS): trust neither the values nor their intervals. The drive may differ from {} in what a fit does not \
+             change, such as its tracks; try another profile with --from, or more requests",
+            ms(after.rms_ns),
+            ms(before.rms_ns),
+            args.from
+        );
+    }
     if args.json {
         let document = fit_document(&args.measured.measured, &args.from, &found);
         output::json(&document)?;

@@ -53,11 +53,18 @@ fn fits(args: &CapacityArgs) -> Result<Vec<String>, Failure> {
 fn asked(args: &CapacityArgs, fit: &str, isolation: u64) -> Result<Capacity, Failure> {
     let fill_blocks = args.size / BLOCK_BYTES as u64;
     if fill_blocks == 0 || args.step == 0 {
-        return Err(Failure::usage("--size and --step must not be 0"));
+        return Err(Failure::usage(format!(
+            "--size is at least a block of {BLOCK_BYTES} bytes, and --step more than 0"
+        )));
+    }
+    if args.step > args.most {
+        let (step, most) = (percent(args.step), percent(args.most));
+        return Err(Failure::usage(format!("--step {step}: the first step is more than --most {most}, in percent"))
+            .or_try("a smaller --step or a larger --most"));
     }
     let age =
         Age { fill_blocks, operations: args.ageing.operations, seed: args.ageing.seed, deletes: args.ageing.deletes };
-    let (no_overlap, step, most) = (args.dnor, args.step, args.most.max(args.step));
+    let (no_overlap, step, most) = (args.dnor, args.step, args.most);
     Ok(Capacity { isolation, no_overlap, fit: fit.into(), in_pieces: args.extents, age, step, most })
 }
 

@@ -103,6 +103,11 @@ fn kind(path: &Path) -> Result<Kind, Failure> {
     Ok(if is_image { Kind::Image } else { Kind::Plain })
 }
 
+/// Returns whether the device at `path` is the image of an emulated drive, whose requests take simulated time.
+pub(super) fn has_simulated_time(path: &Path) -> Result<bool, Failure> {
+    Ok(matches!(kind(path)?, Kind::Image))
+}
+
 /// Prepares an emulated drive that was opened, before its first request.
 pub(super) type Prepare<'a> = &'a dyn Fn(&mut EmulatedDrive) -> Result<(), Failure>;
 
@@ -143,14 +148,30 @@ pub(super) fn open_new(
     consent: Consent,
     check: impl FnOnce(&[Device]) -> Result<(), Failure>,
 ) -> Result<Vec<Device>, Failure> {
+    for (index, path) in paths.iter().enumerate() {
+        if let Some(other) = paths[..index].iter().find(|other| are_same(other, path)) {
+            let twice =
+                if other == path { "is given twice".into() } else { format!("is {}, given twice", other.display()) };
+            return Err(Failure::usage(format!("{}: {twice}", path.display())).or_try("each device once"));
+        }
+    }
     for path in paths.iter().filter(|path| matches!(kind(path), Ok(Kind::Image))) {
         consent::check(&[survey_path(path)?], consent)?;
     }
-    let devices: Vec<Device> =
-        paths.iter().map(|path| open(executor, path, Purpose::Work, false)).collect::<Result<_, _>>()?;
-    check(&devices)?;
-    let surveys: Vec<Survey> = devices.iter().map(survey).collect::<Result<_, _>>()?;
-    consent::ask(&surveys, consent, "all of it is erased")?;
+    let mut devices = Vec::new();
+    let opened = || {
+        for path in paths {
+            devices.push(open(executor, path, Purpose::Work, false)?);
+        }
+        check(&devices)?;
+        let surveys: Vec<Survey> = devices.iter().map(survey).collect::<Result<_, _>>()?;
+        consent::ask(&surveys, consent, "all of it is erased")
+    };
+    if let Err(failure) = opened() {
+        // An image that was not shut down looks as if it were still in use. Its own error is none of the user's.
+        devices.iter().for_each(|device| drop(device.shut_down()));
+        return Err(failure);
+    }
     Ok(devices)
 }
 

@@ -9,6 +9,8 @@ use imbrex_fs::core::{HotOn, Parts, Plan, make_on, plan};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::superblock::Superblock;
 use imbrex_fs::store;
+use imbrex_fs::store::bands::policy::Policy;
+use imbrex_fs::store::caveat::fit;
 use imbrex_fs::{Device, Executor, MakeOptions};
 use serde_json::json;
 
@@ -21,6 +23,7 @@ use crate::output;
 
 /// Makes the file system.
 pub(super) fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
+    check_words(args)?;
     let executor = Executor::in_virtual_time();
     check_meta_size(args.meta_size, &args.meta)?;
     let made =
@@ -41,6 +44,22 @@ pub(super) fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
     made.into_iter().for_each(NewFile::keep);
     tell(args, &plan)?;
     Ok(ExitCode::Done)
+}
+
+/// Refuses names of stores, allocators and cleaners that do not exist, before a device is opened.
+fn check_words(args: &MkfsArgs) -> Result<(), Failure> {
+    if let Some(name) = &args.store
+        && !store::NAMES.iter().any(|(known, _)| known == name)
+    {
+        return Err(Failure::usage(format!("--store: {}", store::unknown(name))));
+    }
+    if let Some(name) = &args.cleaner {
+        Policy::named(name).map_err(|reason| Failure::usage(format!("--{reason}")))?;
+    }
+    if let Some(name) = &args.fit {
+        fit::named(name).map_err(|reason| Failure::usage(format!("--{reason}")))?;
+    }
+    Ok(())
 }
 
 /// Returns the devices by purpose: first the drives, then the copies of the metadata, then the spares.

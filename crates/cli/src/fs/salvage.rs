@@ -12,6 +12,7 @@ use imbrex::{Failure, Progress, human};
 use imbrex_fs::core::look;
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
+use imbrex_fs::format::superblock::Role;
 use imbrex_fs::journal::Checksums;
 use imbrex_fs::salvage::{Flawed, Reached, SalvageOptions, Salvaged, salvage};
 use imbrex_fs::{Device, Executor, Fs, MountOptions};
@@ -172,8 +173,14 @@ fn copy_out(
     directory: &Path,
     quiet: bool,
 ) -> Result<(u64, u64), Failure> {
-    // The device with the new metadata comes first: of two devices with metadata the mount takes the first.
-    let all: Vec<Device> = [metadata].into_iter().chain(&drives.all).cloned().collect();
+    let mut all = vec![metadata.clone()];
+    for device in drives.all.iter().filter(|device| !device.is(metadata)) {
+        let looked = device.clone();
+        // The new metadata take the place of the old ones, UUID included.
+        if devices::run(executor, async move { look(&looked).await })?.own().role != Role::Metadata {
+            all.push(device.clone());
+        }
+    }
     let options = MountOptions { read_only: true, epoch_ns: devices::now_ns(), ..MountOptions::default() };
     let inner = executor.clone();
     let (fs, _) = devices::run(executor, async move { Fs::mount(&inner, &all, &options).await })?;

@@ -4,13 +4,15 @@ mod page;
 
 pub(crate) use self::page::{distributions, facts_page};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use imbrex_calibrate::measured::Measured;
 use imbrex_calibrate::validate::Validation;
 
 use crate::args::ValidateArgs;
 use crate::chart_files;
 use crate::error::ExitCode;
+use crate::message;
 use crate::output;
 use crate::probe::{check_writable, write_whole};
 use imbrex::Failure;
@@ -29,11 +31,7 @@ pub(crate) fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure>
     }
     let (path, options) = (&args.measured.measured, args.measured.options());
     let (measured, judged) = hold(path, &options, &args.drive, args.workload.as_deref())?;
-    if !quiet {
-        for note in &measured.notes {
-            message!("imbrex: {}: {note}", args.measured.measured.display());
-        }
-    }
+    tell_notes(path, &measured, quiet);
     if args.json {
         let document = validation_document(path, &args.drive, &measured, &judged.validation)?;
         output::json(&document)?;
@@ -49,6 +47,14 @@ pub(crate) fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure>
         chart_files::save_charts(folder, page::charts(&measured, &judged), quiet)?;
     }
     Ok(ExitCode::Done)
+}
+
+/// Prints what the reader of the measurement `path` left out or changed, unless `quiet`. JSON documents have it as well.
+pub(crate) fn tell_notes(path: &Path, measured: &Measured, quiet: bool) {
+    for note in &measured.notes {
+        let note = format!("{}: {note}", path.display());
+        if quiet { message::keep(note) } else { message::notice(note) }
+    }
 }
 
 /// Returns the classes as a table for other programs, all requests first.

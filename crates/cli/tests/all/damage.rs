@@ -44,7 +44,11 @@ impl Served {
             .expect("it starts");
         let mut lines = BufReader::new(server.stderr.take().expect("it is piped")).lines();
         let mut said = String::new();
-        while !socket.exists() {
+        // The socket is there a moment before the server listens on it.
+        let stream = loop {
+            if let Ok(stream) = UnixStream::connect(&socket) {
+                break stream;
+            }
             match lines.next() {
                 Some(line) => said += &line.expect("text"),
                 None => {
@@ -52,9 +56,8 @@ impl Served {
                     return Err(said);
                 }
             }
-        }
+        };
         std::thread::spawn(move || lines.for_each(drop));
-        let stream = UnixStream::connect(&socket).expect("it listens");
         let mut served = Served { server, stream, next: 0 };
         served.shake_hands();
         Ok(served)

@@ -311,6 +311,12 @@ fn ctrl_c_finishes_the_files_and_ends_with_1() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));
     let summary: Value = serde_json::from_slice(&output.stdout).expect("the results so far");
     assert_eq!(summary["workload"]["requests"], summary["drives"][0]["completed"]);
+    let warning = "interrupted: the results are those of the requests read until then";
+    assert_eq!(summary["warnings"], serde_json::json!([warning]));
+    let page = std::fs::read_to_string(out.join("report.html")).expect("the page");
+    assert!(page.contains(warning), "the page does not say that it is not whole");
+    let kept = std::fs::read_to_string(out.join("summary.json")).expect("the summary");
+    assert!(kept.contains(warning), "{kept}");
     let entries = std::fs::read_dir(&out).expect("the folder");
     let names: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
     assert!(names.iter().all(|name| !name.to_string_lossy().ends_with(".unfinished")), "{names:?}");

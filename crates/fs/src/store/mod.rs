@@ -149,12 +149,15 @@ pub fn make(
 pub fn unfit(name: &str, kind: &Kind) -> String {
     match NAMES.iter().find(|(store, _)| *store == name) {
         Some((_, needs)) => format!("store '{name}' is for {needs}, and this device is {}", kind.name()),
-        None => {
-            let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-            let meant = suggestion(name, known.iter().copied());
-            format!("there is no store '{name}'{meant}; there are {}", known.join(", "))
-        }
+        None => unknown(name),
     }
+}
+
+/// Returns the message for the user that no store is called `name`.
+pub fn unknown(name: &str) -> String {
+    let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+    let meant = suggestion(name, known.iter().copied());
+    format!("there is no store '{name}'{meant}; there are {}", known.join(", "))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub enum FilesError {
         remedy: &'static str,
     },
     /// Writing, reading or removing a file failed. If a file was to be replaced, it is unchanged.
-    #[error("cannot write {}: {source}; the file that stood there is untouched", path.display())]
+    #[error("cannot write {}: {source}{}", path.display(), untouched(path))]
     File {
         /// Path of the file under its final name.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum FilesError {
     #[error(transparent)]
     Output(#[from] OutputError),
     /// A result file would replace a file that another program wrote. The file is unchanged.
-    #[error("{} is there and was not written by imbrex; it is unchanged: give --out another folder, or move it away", path.display())]
+    #[error("{} is there and was not written by imbrex as such a file; it is unchanged: name another folder or file, or move it away", path.display())]
     Foreign {
         /// Path of the file that another program wrote.
         path: PathBuf,
@@ -76,6 +76,11 @@ pub enum FilesError {
         /// Error of the Parquet library while the file was written or read.
         source: parquet::errors::ParquetError,
     },
+}
+
+/// Returns the end of the message of [`FilesError::File`]: the file that was to be replaced is unchanged, if there is one.
+fn untouched(path: &Path) -> &'static str {
+    if path.exists() { "; the file that is there is untouched" } else { "" }
 }
 
 impl FilesError {

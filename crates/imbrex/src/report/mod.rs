@@ -183,9 +183,14 @@ fn masthead(summary: &Summary, sentence: Option<&str>) -> String {
         facts.push(format!("<b>{}</b> not taken: {}", count(*rejected), escape(reason)));
     }
     let drives = summary.drives.len();
+    let warnings: String = summary
+        .warnings
+        .iter()
+        .map(|warning| format!("<p class=\"facts\"><b>Warning:</b> {}</p>", escape(warning)))
+        .collect();
     format!(
         "<header><p class=\"kind\">imbrex simulate</p><h1>{}</h1>{}<p class=\"facts\">{}</p><p class=\"facts\">\
-         {drives} drive{} in simulated time · {} · version {}</p></header>",
+         {drives} drive{} in simulated time · {} · version {}</p>{warnings}</header>",
         escape(&workload.name),
         sentence.map_or(String::new(), verdict),
         facts.join(" · "),

@@ -129,10 +129,10 @@ fn range(first: &str, rest: &str) -> Result<Vec<String>, String> {
     let (last, step) =
         rest.split_once('/').ok_or("a range needs a step: first..last/step, or /x2 for twice as much")?;
     let (last, step) = (last.trim(), step.trim());
-    let (low, high) = (Measure::of(first)?, Measure::of(last)?);
-    let is_same_unit = low.unit == high.unit;
-    let [from, to] = if is_same_unit { [low.value, high.value] } else { [low.in_bytes(first)?, high.in_bytes(last)?] };
-    let show = |value: u64| if is_same_unit { low.show(value) } else { show_bytes(value / ONE) };
+    let by = (!step.starts_with('x') && !step.starts_with("log")).then_some(step);
+    let scale = Scale::of(first, last, by)?;
+    let (from, to) = (scale.read(first)?, scale.read(last)?);
+    let show = |value: u64| scale.show(value);
     if from > to {
         return Err(format!("{first} is more than {last}"));
     }
@@ -149,9 +149,7 @@ fn range(first: &str, rest: &str) -> Result<Vec<String>, String> {
             Box::new(move |value| u64::try_from(u128::from(value) * u128::from(factor) / u128::from(ONE)).ok())
         }
         None => {
-            let by = Measure::of(step)?;
-            let is_like_the_ends = is_same_unit && (by.unit == low.unit || by.unit.is_empty());
-            let by = if is_like_the_ends { by.value } else { by.in_bytes(step)? };
+            let by = scale.read(step)?;
             if by == 0 || by > u64::MAX / 2 {
                 return Err(format!("/{step}: a step is more than 0"));
             }
@@ -170,42 +168,73 @@ fn range(first: &str, rest: &str) -> Result<Vec<String>, String> {
     Ok(values)
 }
 
-/// A number with its unit.
-struct Measure<'a> {
-    /// Value in millionths of the unit.
-    value: u64,
-    unit: &'a str,
+/// What the values of a range are counted in: the unit that its ends and its step share, or bytes or nanoseconds if they
+/// have several units of size or of time.
+enum Scale<'a> {
+    Unit(&'a str),
+    Bytes,
+    Nanoseconds,
 }
 
-impl Measure<'_> {
-    fn of(text: &str) -> Result<Measure<'_>, String> {
-        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
-        let (number, unit) = text.split_at(end);
-        let value = quantity::fixed(number, PLACES).ok_or_else(|| format!("'{text}' is no number with a unit"))?;
-        Ok(Measure { value, unit: unit.trim() })
+impl Scale<'_> {
+    /// Returns the scale of a range from `first` to `last`, with the step `by` if it has one.
+    fn of<'a>(first: &'a str, last: &'a str, by: Option<&'a str>) -> Result<Scale<'a>, String> {
+        let texts = || [first, last].into_iter().chain(by);
+        let (_, unit) = parts(first)?;
+        let mut is_shared = true;
+        for text in texts() {
+            is_shared &= parts(text)?.1 == unit;
+        }
+        // A number without a unit is no size beside one that has a unit: `1m..8m/1` may mean a byte or a mebibyte.
+        let has_units = texts().all(|text| parts(text).is_ok_and(|(_, unit)| !unit.is_empty()));
+        match () {
+            () if is_shared => Ok(Scale::Unit(unit)),
+            () if has_units && texts().all(|text| quantity::bytes(text).is_some()) => Ok(Scale::Bytes),
+            () if has_units && texts().all(|text| quantity::duration_ns(text, 1).is_some()) => Ok(Scale::Nanoseconds),
+            () => {
+                let all: Vec<_> = texts().map(|text| format!("'{text}'")).collect();
+                Err(format!("{} have different units: give both ends and the step the same unit", all.join(", ")))
+            }
+        }
     }
 
-    /// Returns the size `text` in millionths of a byte.
-    fn in_bytes(&self, text: &str) -> Result<u64, String> {
-        let bytes =
-            quantity::bytes(text).ok_or_else(|| format!("'{text}' is no size; both ends need the same unit"))?;
-        bytes.checked_mul(ONE).ok_or_else(|| format!("{text} is too large to step to"))
+    /// Returns the value of `text` in millionths of the unit, of a byte or of a nanosecond.
+    fn read(&self, text: &str) -> Result<u64, String> {
+        let whole = match self {
+            Scale::Unit(_) => return parts(text).map(|(value, _)| value),
+            Scale::Bytes => quantity::bytes(text),
+            Scale::Nanoseconds => quantity::duration_ns(text, 1),
+        };
+        whole.and_then(|whole| whole.checked_mul(ONE)).ok_or_else(|| format!("{text} is too large to step to"))
     }
 
     fn show(&self, value: u64) -> String {
-        let fraction = format!("{:06}", value % ONE);
-        let fraction = fraction.trim_end_matches('0');
-        let dot = if fraction.is_empty() { "" } else { "." };
-        format!("{}{dot}{fraction}{}", value / ONE, self.unit)
+        match self {
+            Scale::Unit(unit) => {
+                let fraction = format!("{:06}", value % ONE);
+                let fraction = fraction.trim_end_matches('0');
+                let dot = if fraction.is_empty() { "" } else { "." };
+                format!("{}{dot}{fraction}{unit}", value / ONE)
+            }
+            Scale::Bytes => show_in(value / ONE, [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")], ""),
+            Scale::Nanoseconds => show_in(value / ONE, [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")], "ns"),
+        }
     }
 }
 
-/// Formats a size in the largest unit of which it is a whole multiple.
-fn show_bytes(bytes: u64) -> String {
-    let units = [(1u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units.iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
-        Some((unit, name)) => format!("{}{name}", bytes / unit),
-        None => bytes.to_string(),
+/// Returns the number of a text, in millionths, and its unit.
+fn parts(text: &str) -> Result<(u64, &str), String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let value = quantity::fixed(number, PLACES).ok_or_else(|| format!("'{text}' is no number with a unit"))?;
+    Ok((value, unit.trim()))
+}
+
+/// Formats a value in the largest of `units` of which it is a whole multiple, or in the `smallest` unit.
+fn show_in(value: u64, units: [(u64, &str); 3], smallest: &str) -> String {
+    match units.iter().find(|(unit, _)| value >= *unit && value.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{}{name}", value / unit),
+        None => format!("{value}{smallest}"),
     }
 }
 
@@ -234,6 +263,12 @@ mod tests {
         assert_eq!(values("k=4k..64m/log3"), ["4KiB", "512KiB", "64MiB"]);
         assert_eq!(values("k=0.5..8/log3"), ["0.5", "2", "8"]);
         assert_eq!(values("k=1..3/log9"), ["1", "2", "3"]);
+        // A step of another unit than the ends, or of the same unit in another spelling.
+        assert_eq!(values("k=1GiB..2GiB/512MiB"), ["1GiB", "1536MiB", "2GiB"]);
+        assert_eq!(values("k=2m..4m/1MiB"), ["2MiB", "3MiB", "4MiB"]);
+        assert_eq!(values("k=2m..3mib/512k"), ["2MiB", "2560KiB", "3MiB"]);
+        assert_eq!(values("k=1ms..2ms/500us"), ["1ms", "1500us", "2ms"]);
+        assert_eq!(values("k=500ms..1s/x2"), ["500ms", "1s"]);
     }
 
     #[test]
@@ -255,6 +290,11 @@ mod tests {
             "k=1..9999/1",
             "k=0..9/log3",
             "k=1..9/log1",
+            "k=1%..5%/0.01",
+            "k=0.01..0.05/2%",
+            "k=1m..8m/1",
+            "k=1m..8m/1ms",
+            "k=1m..100000m/1k",
         ] {
             let failure = expand(&format!("p:{setting}")).expect_err(setting);
             assert!(failure.message.contains(setting), "{setting}: {}", failure.message);

@@ -62,7 +62,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     }
 
     fn enter(&mut self, request: &Request, due: SimTime, at: SimTime) {
-        self.background_next = None;
+        self.idle = None;
         let sequence = self.requests - 1;
         let command = match self.fitted(request.command) {
             Ok(command) => command,

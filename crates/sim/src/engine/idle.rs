@@ -8,6 +8,16 @@ use super::service::Span;
 use crate::carrier::{Carrier, StepError};
 use crate::observer::Observer;
 
+/// A time without commands in which background work has run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Idle {
+    /// Its start: the end of the last command.
+    since: SimTime,
+    /// Earliest time at which the next phase of background work may begin, by the end of the last one and the rest after
+    /// it.
+    next: SimTime,
+}
+
 impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     /// Handles a time without requests until `at`: does background work once the layer's idle threshold has passed, and
     /// moves the clock to `at`.
@@ -29,7 +39,10 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
         let background = self.drive.layer.background()?;
         let threshold = background.idle_after.max(SimDuration(self.drive.host.idle_threshold_ns));
-        Some(self.background_next.unwrap_or(self.now + threshold))
+        Some(match self.idle {
+            Some(idle) => idle.next.max(idle.since + threshold),
+            None => self.now + threshold,
+        })
     }
 
     /// Does one phase of background work from `start` on. Returns whether there was any.
@@ -39,11 +52,12 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         if !self.drive.layer.idle(&mut self.plan) {
             return Ok(false);
         }
+        let since = self.idle.map_or(self.now, |idle| idle.since);
         let carried = self.carrier.background(&self.plan);
         self.now = start + self.carry_out(start).whole;
         self.report(Span { begin: start, from: Some(start), host_end: self.now, end: self.now }, None);
         let rest = self.drive.layer.background().map_or(SimDuration::ZERO, |background| background.rest);
-        self.background_next = Some(self.now + rest);
+        self.idle = Some(Idle { since, next: self.now + rest });
         carried.map(|()| true).map_err(StepError::Carrier)
     }
 }

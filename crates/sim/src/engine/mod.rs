@@ -120,9 +120,8 @@ pub struct Engine<S: Source, O: Observer, C: Carrier = Nothing> {
     requests: u64,
     sectors_per_unit: u64,
     cleaning: CleaningClock,
-    /// Time at which the next phase of background work may begin, once one has run: between phases the drive waits for
-    /// no threshold.
-    background_next: Option<SimTime>,
+    /// The idle time in which background work has run; `None` if none has run since the last command.
+    idle: Option<idle::Idle>,
     plan: Plan,
     batch: Vec<Waiting>,
     /// Commands of the queue that may join the batch.
@@ -252,7 +251,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             requests: 0,
             sectors_per_unit: sector_bytes as u64 / 512,
             cleaning: CleaningClock::default(),
-            background_next: None,
+            idle: None,
             plan: Plan::new(),
             batch: Vec::new(),
             joining: Vec::new(),
@@ -441,7 +440,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
 
     fn perform(&mut self, job: Job) -> Result<(), StepError<C::Error>> {
         // Destaging continues after the last request, so the idle time that counts begins anew.
-        self.background_next = None;
+        self.idle = None;
         match job {
             Job::Serve(slot) => self.serve(slot),
             Job::Absorb(slot) => {

@@ -80,6 +80,7 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
                 events.as_ref().map_or(Ok(()), |events| events.record(drive, args.places.len()))
             };
             let devices = Devices::open_prepared(&executor, &args.places, Purpose::Work, true, &record)?;
+            check_time(&devices)?;
             let ran = on_devices(load, Offline::mount(executor.clone(), devices, Purpose::Work)?, args.seed)?;
             // Drops the drives, which ends their traces.
             executor.shut_down();
@@ -132,6 +133,21 @@ fn check_events(args: &BenchArgs) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses devices none of which has a simulated time: every figure of the benchmark would be about no time.
+fn check_time(devices: &Devices) -> Result<(), Failure> {
+    for path in &devices.paths {
+        if devices::has_simulated_time(path)? {
+            return Ok(());
+        }
+    }
+    let names: Vec<_> = devices.paths.iter().map(|path| path.display().to_string()).collect();
+    Err(Failure::failed(format!(
+        "{}: no drive with a simulated time, so there is nothing to measure",
+        names.join(", ")
+    ))
+    .or_try("a file system on images of `imbrex drive create`, or mount this one and name the directory"))
 }
 
 /// Refuses options of a mounted directory for devices, and the other way round.
@@ -196,6 +212,11 @@ fn sizes(args: &BenchArgs, benchmark: &Benchmark) -> Result<Sizes, Failure> {
         (Some(0), _) => Err(Failure::usage(format!("{flag} must not be 0"))),
         (chosen, own) => Ok(chosen.or(own)),
     };
+    let least = benchmark.file_bytes_least;
+    if let Some(bytes) = args.file_size.filter(|&bytes| 0 < bytes && bytes < least) {
+        let words = format!("--file-size {bytes}: '{}' writes a file in units of {least} bytes", benchmark.name);
+        return Err(Failure::usage(words).or_try(format!("at least --file-size {least}")));
+    }
     let own = benchmark.defaults;
     Ok(Sizes {
         files: choose("--files", args.files, own.files)?,

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use imbrex::Failure;
 use imbrex::seeds::{Figures, in_words};
 use imbrex::table::estimate;
+use imbrex::table_form::Cell;
 use imbrex_fs::Executor;
 use imbrex_sim::Estimate;
 use serde_json::{Map, Value, json};
@@ -45,6 +46,7 @@ pub(super) fn check(args: &BenchArgs) -> Result<(), Failure> {
         );
         return Err(Failure::usage(words).or_try("one run with each --seed, on a new file system each time"));
     }
+    imbrex::seeds::check_last(args.seed, args.seeds)?;
     devices::check_views(&args.places)
 }
 
@@ -53,10 +55,11 @@ pub(super) fn run(load: Load<'_>) -> Result<BenchOutput, Failure> {
     let (mut figures, mut seeds) = (Figures::default(), Vec::new());
     let (mut first, mut locks) = (None, Vec::new());
     for step in 0..u64::from(load.args.seeds) {
-        let seed = load.args.seed.wrapping_add(step);
+        let seed = load.args.seed + step;
         load.bar.set_prefix(format!("{}, seed {seed}", load.benchmark.name));
         let executor = Executor::in_virtual_time();
         let devices = Devices::open(&executor, &load.args.places, Purpose::Trial, true)?;
+        super::check_time(&devices)?;
         // Also those devices that were found beside the given ones are locked before the first run closes them.
         if step == 0 {
             locks = devices.lock_out_writers()?;
@@ -118,12 +121,15 @@ impl BenchOutput {
         }
     }
 
-    /// Returns the mean of a figure over the seeds; `value`, the figure of the run, for one seed. `None` if a run with another
-    /// seed does not have the figure.
-    pub(super) fn mean(&self, path: &str, value: f64) -> Option<f64> {
+    /// Returns the cell of a figure: `value` for one seed, the mean and its interval for several. `path` is the path of the
+    /// figure. The cell is empty if a run with another seed does not have the figure.
+    pub(super) fn cell(&self, path: &str, value: f64, shown: impl Fn(f64) -> String) -> Cell {
         match &self.over_seeds {
-            None => Some(value),
-            Some(over) => over.figures.get(path).map(|over| over.mean),
+            None => Cell::number(value, shown(value)),
+            Some(over) => {
+                let over = over.figures.get(path);
+                over.map_or_else(Cell::none, |over| Cell::estimate(over, estimate(over, shown)))
+            }
         }
     }
 

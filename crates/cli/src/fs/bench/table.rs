@@ -75,8 +75,8 @@ pub(super) fn text(ran: &BenchOutput) -> String {
     lines.join("\n")
 }
 
-/// Returns the kinds of operations of all phases as a table for other programs: times in nanoseconds, means over the seeds if
-/// there are several.
+/// Returns the kinds of operations of all phases as a table for other programs: times in nanoseconds; means over the seeds,
+/// with half of the 95 % interval of each, if there are several.
 pub(super) fn cells(ran: &BenchOutput) -> Cells {
     let columns = vec![
         Column::text("phase", "phase"),
@@ -94,10 +94,7 @@ pub(super) fn cells(ran: &BenchOutput) -> Cells {
     for (number, (phase, ..)) in ran.phases.iter().enumerate() {
         let cell = |path: String, value: f64, shown: fn(f64) -> String| {
             let path = format!("phases.{number}.{path}");
-            match ran.mean(&path, value) {
-                Some(mean) => Cell::number(mean, ran.shown(&path, value, shown)),
-                None => Cell::none(),
-            }
+            ran.cell(&path, value, shown)
         };
         for (kind, figures) in &phase.measured {
             let (latency, of) = (&figures.latency, |path: &str| format!("kinds.{}.{path}", kind.name()));

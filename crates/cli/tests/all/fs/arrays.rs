@@ -531,6 +531,11 @@ fn files_come_back_without_metadata_and_with_a_drive_less() {
     assert_eq!(refused.status.code(), Some(1), "its metadata are good: {}", said(&refused));
     assert!(said(&refused).contains("can be read") && said(&refused).contains("imbrex fs mount"), "{}", said(&refused));
     assert_eq!(salvage(&[]).status.code(), Some(2), "neither --meta nor --to");
+    // With --force files are copied out beside metadata that can be read.
+    let forced = drives.folder.path().join("forced");
+    let found = salvage(&["--to", word(&forced), "--force"]);
+    assert_eq!(found.status.code(), Some(0), "{}", said(&found));
+    compare(&forced, 1..6);
 
     // Every block of the metadata is lost, and one drive.
     std::fs::write(&drives.meta, vec![0; 64 << 20]).unwrap();

@@ -27,16 +27,29 @@ fn devices_that_are_none_are_refused() {
     for command in ["check", "stat", "dump", "clean"] {
         fails(&["fs", command, image], 1, &["holds no file system of Imbrex", "imbrex fs mkfs"]);
     }
-    fails(&["fs", "mkfs", image, "--store", "tape"], 1, &["there is no store 'tape'", "strict-append, caveat"]);
+    fails(&["fs", "mkfs", image, "--store", "tape"], 2, &["there is no store 'tape'", "strict-append, caveat"]);
     fails(&["fs", "mkfs", image, "--store", "caveat"], 1, &["is for caveat disks", "zoned"]);
     fails(&["fs", "mkfs", image, "--fit", "best"], 2, &["--fit is for store caveat"]);
-    fails(&["fs", "mkfs", image, "--cleaner", "lazy"], 1, &["cleaner=lazy", "greedy, cost-benefit, oldest"]);
+    fails(&["fs", "mkfs", image, "--cleaner", "lazy"], 2, &["--cleaner=lazy", "greedy, cost-benefit, oldest"]);
+    let linked = bench.folder().join("linked.img");
+    std::os::unix::fs::symlink(&bench.image, &linked).unwrap();
+    fails(&["fs", "mkfs", image, image], 2, &["is given twice"]);
+    fails(&["fs", "mkfs", image, word(&linked)], 2, &[image, "given twice"]);
+    // What is refused after the image was opened leaves it closed: a copy can be read.
+    fails(&["fs", "mkfs", image, "--store", "caveat", "--force"], 1, &["is for caveat disks"]);
+    let copy = bench.folder().join("copy.img");
+    std::fs::copy(&bench.image, &copy).unwrap();
+    fails(&["fs", "check", word(&copy)], 1, &["holds no file system of Imbrex"]);
     fails(&["fs", "mkfs", image, "--uuid", "7"], 2, &["--uuid"]);
     let meta = bench.folder().join("meta");
     fails(&["fs", "mkfs", image, "--meta", word(&meta)], 1, &["is not there", "--meta-size"]);
     let conventional = bench.folder().join("conventional.img");
     text(&["drive", "create", word(&conventional), "--drive", "cmr-7200"]);
-    fails(&["fs", "mkfs", word(&conventional)], 1, &["as conventional and drive-managed drives do", "imbrex drive create"]);
+    fails(
+        &["fs", "mkfs", word(&conventional)],
+        1,
+        &["as conventional and drive-managed drives do", "imbrex drive create"],
+    );
     let file = bench.folder().join("file");
     std::fs::write(&file, vec![1; 1 << 20]).unwrap();
     fails(&["fs", "mkfs", word(&file)], 1, &["as conventional and drive-managed drives do"]);

@@ -15,6 +15,7 @@ pub(super) const COMPILE: Benchmark = Benchmark {
     about: "a source tree unpacked, a part of it compiled, the objects linked: a model of it, without the processor",
     source: "ours, after Singh 2014 §5.2.4 (Linux 2.6.31)",
     defaults: Sizes { files: Some(30_000), file_bytes: Some(12_000), operations: Some(2_000), workers: None },
+    file_bytes_least: 1,
 };
 
 const WIDTH: u64 = 20;

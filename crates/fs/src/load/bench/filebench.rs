@@ -20,6 +20,7 @@ pub(super) const CREATE_FILES: Benchmark = Benchmark {
     about: "16 threads make files of 16 KiB on average, 100 in a directory",
     source: "filebench 1.4.9, createfiles.f; Jin 2014 fig. 6",
     defaults: Sizes { files: Some(50_000), file_bytes: Some(16 << 10), operations: None, workers: Some(16) },
+    file_bytes_least: 1,
 };
 
 /// `varmail.f`: a mail server in one directory.
@@ -28,6 +29,7 @@ pub(super) const VARMAIL: Benchmark = Benchmark {
     about: "16 threads of a mail server: remove; make, append, fsync; read, append, fsync; read",
     source: "filebench 1.4.9, varmail.f; Jin 2014 fig. 7",
     defaults: Sizes { files: Some(1_000), file_bytes: Some(16 << 10), operations: Some(10_000), workers: Some(16) },
+    file_bytes_least: 1,
 };
 
 /// `fileserver.f`: a server of home directories.
@@ -36,6 +38,7 @@ pub(super) const FILE_SERVER: Benchmark = Benchmark {
     about: "50 threads of a file server: make; append; read; remove; stat",
     source: "filebench 1.4.9, fileserver.f; Jin 2014 fig. 9 (200,000 files)",
     defaults: Sizes { files: Some(10_000), file_bytes: Some(128 << 10), operations: Some(10_000), workers: Some(50) },
+    file_bytes_least: 1,
 };
 
 /// One step of a thread in a round.

@@ -13,6 +13,7 @@ pub(super) const LFS: Benchmark = Benchmark {
     about: "a large file written and read in order, then in random order, in units of 8 KiB",
     source: "Rosenblum and Ousterhout 1992 §5.1, fig. 9; Singh 2014 figs 5.1 to 5.4",
     defaults: Sizes { files: None, file_bytes: Some(100_000_000), operations: None, workers: None },
+    file_bytes_least: UNIT as u64,
 };
 
 const UNIT: usize = 8192;

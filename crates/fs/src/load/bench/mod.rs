@@ -48,6 +48,8 @@ pub struct Benchmark {
     pub source: &'static str,
     /// Default numbers of files, bytes, operations and workers. A user can change only those that are not `None` here.
     pub defaults: Sizes,
+    /// Smallest size of a file in bytes: that of the unit in which the benchmark writes a file.
+    pub file_bytes_least: u64,
 }
 
 /// All benchmarks, in the order in which they are listed to users.

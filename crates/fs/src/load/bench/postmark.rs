@@ -12,6 +12,7 @@ pub(super) const POSTMARK: Benchmark = Benchmark {
     about: "a mail server: small files made, read, appended to and removed in transactions",
     source: "Katcher 1997 (TR3022), its set of 20,000 files and 50,000 transactions; Singh 2014 §5.2.3",
     defaults: Sizes { files: Some(20_000), file_bytes: None, operations: Some(50_000), workers: None },
+    file_bytes_least: 1,
 };
 
 const BYTES_MIN: u64 = 500;

@@ -11,6 +11,7 @@ pub(super) const SMALL_FILES: Benchmark = Benchmark {
     about: "small files in 110 directories: made, read in random order, removed",
     source: "Singh 2014 §5.2.2 (vdbench: 110 directories, 10,000 files, 1.2 GB)",
     defaults: Sizes { files: Some(10_000), file_bytes: Some(120_000), operations: None, workers: None },
+    file_bytes_least: 1,
 };
 
 const DIRECTORIES: u64 = 110;

@@ -11,16 +11,21 @@
 //! cache is then dead, and later host writes are newer than the spare. Until the record `End`, at the end of Rewriting,
 //! reads go to the spare.
 //!
+//! With `idle_visits`, the first cleaning after a host command begins with a stage `Visiting`: the heads seek to the
+//! inner diameter and back as often as the parameter says, each time after [`VISIT_AFTER`] without commands and other
+//! work. The stage `Reading` follows once the time of the parameter `idle` is over.
+//!
 //! With `rmw=partial`, "the band" in the picture is the part of the band from the track of its first cached or trimmed
 //! sector on, and the record is `BeginPart` (partial read-modify-write: Aghayev 2015 §4.5, reference 38). The tracks
 //! before that part stay as they are, since a write damages only the tracks after its own.
 //!
 //! Invariants:
 //! 1. The spare is overwritten only after the end of the previous rewrite is durable.
-//! 2. No phase accesses more than one track, except three: one that collects reads up to [`RUNS_PER_PHASE`] cached runs,
-//!    one records the persisted band, and one writes `map_update_tracks` tracks of the map.
+//! 2. No phase accesses more than one track, except four: one that visits reads a sector of two tracks, one that collects
+//!    reads up to [`RUNS_PER_PHASE`] cached runs, one records the persisted band, and one writes `map_update_tracks`
+//!    tracks of the map.
 
-use imbrex_disk::{Lba, Pba, Sectors};
+use imbrex_disk::{Lba, Pba, Sectors, SimDuration};
 
 use super::stage::Stage;
 use super::state::MediaCache;
@@ -34,6 +39,9 @@ use super::recovery::begin_record;
 
 /// Number of cached runs read in one phase.
 const RUNS_PER_PHASE: usize = 8;
+/// Time before each seek to the inner diameter at the start of idle time. Two of them end within the 200 ms in which
+/// Aghayev 2015 fig. 11 shows them.
+pub(super) const VISIT_AFTER: SimDuration = SimDuration::from_millis(50);
 
 impl MediaCache {
     /// Abandons the current cleaning, because a host command has arrived, unless the spare already holds the merged
@@ -42,6 +50,7 @@ impl MediaCache {
         let is_kept = matches!(self.cleaning.now, Some((_, Stage::Rewriting(_) | Stage::Noting)));
         if !is_kept {
             self.cleaning.now = None;
+            self.cleaning.has_visited = false;
         }
     }
 
@@ -78,8 +87,13 @@ impl MediaCache {
         if self.cleaning.now.is_none() {
             let Some(lba) = self.oldest() else { return false };
             let band = self.shape.bands.locate(lba).region;
+            let visits = self.cleaning.is_visiting(self.settings.idle_visits);
             self.begin(band);
+            if visits {
+                self.cleaning.now = Some((band, Stage::Visiting(0)));
+            }
         }
+        self.cleaning.has_visited = true;
         let (band, stage) = self.cleaning.now.expect("it was begun");
         self.cleaning.because(band, Due::Idle, AreaKind::Cache);
         self.advance(band, stage, plan);
@@ -97,10 +111,8 @@ impl MediaCache {
 
     fn begin(&mut self, band: usize) {
         let (first, sectors) = self.shape.band(band);
-        let mapped: Sectors = self.map.pieces(first, sectors).map(|run| run.sectors).sum();
         let from = if self.settings.is_rmw_partial { self.first_dirty_track(band) } else { 0 };
-        let stage = if mapped.0 == sectors.0 - from { Stage::Scanning(0) } else { Stage::Reading(from) };
-        self.cleaning.now = Some((band, stage));
+        self.cleaning.now = Some((band, self.first_stage(band, from)));
         self.cleaning.from = from;
         self.cleaning.is_open = false;
         self.cleaning.runs.clear();
@@ -110,6 +122,14 @@ impl MediaCache {
             Mapped::At(pba) => (pba.0, run.lba),
             Mapped::Absent => (u64::MAX, run.lba),
         });
+    }
+
+    /// Returns the stage in which the cleaning of `band` from its sector `from` on begins. A band all of whose sectors
+    /// are cached is not read.
+    fn first_stage(&self, band: usize, from: u64) -> Stage {
+        let (first, sectors) = self.shape.band(band);
+        let mapped: Sectors = self.map.pieces(first, sectors).map(|run| run.sectors).sum();
+        if mapped.0 == sectors.0 - from { Stage::Scanning(0) } else { Stage::Reading(from) }
     }
 
     /// Returns the sector of `band` with which the track of the first cached or trimmed sector begins.
@@ -124,6 +144,12 @@ impl MediaCache {
     /// Plans one phase of the cleaning of `band`, and enters the next stage.
     fn advance(&mut self, band: usize, stage: Stage, plan: &mut Plan) {
         let next = match stage {
+            Stage::Visiting(done) => {
+                self.cleaning.phase(plan);
+                self.visit(plan);
+                let is_last = done + 1 >= self.settings.idle_visits;
+                Some(if is_last { self.first_stage(band, self.cleaning.from) } else { Stage::Visiting(done + 1) })
+            }
             Stage::Reading(done) => {
                 self.cleaning.phase(plan);
                 let done = self.home_track(band, done, StepOp::Read, plan);
@@ -149,6 +175,15 @@ impl MediaCache {
             }
         };
         self.cleaning.now = next.map(|stage| (band, stage));
+    }
+
+    /// Reads a sector of the innermost track, and one of the outermost: the heads seek in and back.
+    fn visit(&self, plan: &mut Plan) {
+        let geometry = &self.disk.geometry;
+        for radial_track in [geometry.radial_tracks() - 1, 0] {
+            let pba = geometry.track(radial_track, 0).start;
+            plan.access(StepOp::Read, Medium::Disk, Kind::OutOfBand, Cause::Cleaning, pba, Lba(0), Sectors(1));
+        }
     }
 
     /// Reads or writes the track of `band` that begins at sector `done` of the band. Returns the sector with which the

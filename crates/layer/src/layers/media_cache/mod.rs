@@ -9,8 +9,7 @@
 //! - A band that is covered by one write, or by joined commands, is written in its own place ([`streams`]).
 //! - TRIM marks sectors as absent in the map, and reaches the medium when their band is cleaned.
 //!
-//! Does not model: the behaviour of a drive in the first 200 ms of idle time, and the place where it parks its heads
-//! (Aghayev 2015 §4.5); the cost of writing the map if the cache is overwritten in place, which has not been measured.
+//! Does not model: the place where a drive parks its heads (Aghayev 2015 §4.5); the cost of writing the map if the cache is overwritten in place, which has not been measured.
 //!
 //! Journal records: [`record`].
 //!
@@ -53,6 +52,7 @@ use crate::plan::note::{Note, ReplayError};
 use crate::plan::reason::{Area, AreaKind};
 use crate::region::Position;
 use crate::violation::Violation;
+use cleaning::VISIT_AFTER;
 use record::Record;
 use state::MediaCache;
 use store::Store;
@@ -97,6 +97,12 @@ pub const INFO: LayerInfo = LayerInfo {
         parameter("band_tracks", ParameterKind::Count, "0", "tracks of a band; 0: as the recording has it, or 20"),
         parameter("idle", ParameterKind::Duration, "1.2s", "time without commands before cleaning starts by itself"),
         parameter("idle_rest", ParameterKind::Duration, "0s", "how long it rests after each band it cleans by itself"),
+        parameter(
+            "idle_visits",
+            ParameterKind::Count,
+            "0",
+            "seeks to the inner diameter and back before it cleans by itself",
+        ),
         parameter("out_of_band", ParameterKind::Count, "4", "half tracks of out-of-band data in a packet"),
         parameter(
             "half_track_payload",
@@ -145,7 +151,7 @@ pub const INFO: LayerInfo = LayerInfo {
         "cache_size=24k,map_entries=24,band_tracks=2,out_of_band=1,half_track_payload=2k,packet_writes=3,\
          large_write=4k,large_payload=6k,map_merge_every=3,map_merge_tracks=1,collect_per_block=1k,stream_size=4k",
         "cache_size=60k,map_entries=7,band_tracks=3,out_of_band=2,half_track_payload=3k,map_merge_every=4,\
-         map_merge_tracks=2,collect_per_block=0,cache_position=id,map_position=od,stream_size=100k,rmw=partial",
+         map_merge_tracks=2,collect_per_block=0,idle_visits=2,cache_position=id,map_position=od,stream_size=100k,rmw=partial",
         "placement=in-place,cache_size=40k,map_entries=30,band_tracks=2,cache_block=3k,cache_zone=9k,\
          stream_size=4k,map_merge_tracks=1,cache_position=id",
         "placement=in-place,cache_size=20k,map_entries=5,band_tracks=3,cache_block=2k,cache_zone=4k,\
@@ -200,6 +206,9 @@ impl Layer for MediaCache {
     }
 
     fn background(&self) -> Option<Background> {
+        if self.cleaning.is_visiting(self.settings.idle_visits) {
+            return Some(Background { idle_after: VISIT_AFTER, rest: VISIT_AFTER });
+        }
         let rest = if self.cleaning.is_resting() { self.settings.idle_rest } else { SimDuration::ZERO };
         Some(Background { idle_after: self.settings.idle_after, rest })
     }

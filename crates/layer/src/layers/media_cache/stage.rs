@@ -7,6 +7,8 @@ use crate::plan::{GroupKind, Plan};
 /// The stage of the cleaning of a band, with the progress within the stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
+    /// The heads seek to the inner diameter and back; the value is the number of such seeks so far.
+    Visiting(u64),
     /// The band is being read from its own place; the value is the sector of the band at which reading goes on.
     Reading(u64),
     /// The journal is being read to find the band's cached runs; the value is the number of sectors read so far.
@@ -29,6 +31,8 @@ pub(super) struct Cleaning {
     /// First sector of the band that is rewritten; the sectors before it stay as they are.
     pub(super) from: u64,
     pub(super) is_open: bool,
+    /// Whether background work has begun since the last host command.
+    pub(super) has_visited: bool,
     /// The reason of the next phases of the cleaning.
     pub(super) reason: Option<Reason>,
     pub(super) runs: Vec<MappedRun>,
@@ -40,6 +44,15 @@ impl Cleaning {
         match self.now {
             Some((band, Stage::Rewriting(_))) => Some(band),
             _ => None,
+        }
+    }
+
+    /// Returns whether the next phase of background work is a seek to the inner diameter, if `visits` of them precede
+    /// the cleaning in idle time.
+    pub(super) fn is_visiting(&self, visits: u64) -> bool {
+        match self.now {
+            Some((_, stage)) => matches!(stage, Stage::Visiting(_)),
+            None => visits > 0 && !self.has_visited,
         }
     }
 

@@ -30,6 +30,8 @@ pub(super) struct Settings {
     pub(super) band_sectors_min: Sectors,
     pub(super) idle_after: SimDuration,
     pub(super) idle_rest: SimDuration,
+    /// Number of seeks to the inner diameter and back before cleaning in idle time.
+    pub(super) idle_visits: u64,
     pub(super) entries_end_at_bands: bool,
     /// Whether cleaning rewrites a band only from the track of its first cached or trimmed sector on.
     pub(super) is_rmw_partial: bool,
@@ -76,6 +78,7 @@ impl MediaCache {
             band_sectors_min: shape.bands.sectors_min(),
             idle_after: SimDuration(parameters.duration_ns("idle")),
             idle_rest: SimDuration(parameters.duration_ns("idle_rest")),
+            idle_visits: parameters.count("idle_visits"),
             entries_end_at_bands: parameters.choice("cache_entry") == "band",
             is_rmw_partial: parameters.choice("rmw") == "partial",
             power_safe: parameters.choice("safety") == "power",

@@ -111,6 +111,28 @@ fn idle_time_cleans_the_band_of_the_oldest_block_track_by_track() {
 }
 
 #[test]
+fn the_first_cleaning_after_a_command_begins_with_the_seeks_to_the_inner_diameter() {
+    let mut layer = toy(CONVENTIONAL, &format!("{JOURNAL},idle_visits=2"));
+    let geometry = &layer.disk.geometry;
+    let inner = geometry.track(geometry.radial_tracks() - 1, 0).start.0;
+    let idle_after = |layer: &MediaCache| layer.background().expect("it cleans").idle_after.0;
+    planned(&mut layer, &[Command::write(100, 1), Command::write(7, 1)]);
+    for group in ["group", "phase"] {
+        assert_eq!(idle_after(&layer), 50_000_000);
+        let reads = format!("  read cleaning OutOfBand pba {inner}+1\n  read cleaning OutOfBand pba 0+1\n");
+        assert_eq!(idle(&mut layer, 1), format!("{group} Cleaning\n{reads}"));
+    }
+    assert_eq!(idle_after(&layer), 1_200_000_000);
+    // The first band, as without the seeks, but in the group that they opened; then the other band.
+    assert_eq!(idle(&mut layer, 9), CLEANING.concat().replacen("group", "phase", 1));
+    assert_eq!(idle_after(&layer), 1_200_000_000);
+    assert!(!idle(&mut layer, 9).contains(&format!("pba {inner}+1")));
+    assert!(!layer.idle(&mut Plan::new()), "nothing is left, so the heads stay");
+    planned(&mut layer, &[Command::write(100, 1)]);
+    assert_eq!(idle_after(&layer), 50_000_000, "another idle time");
+}
+
+#[test]
 fn what_is_not_persisted_is_abandoned_and_what_is_resumes() {
     let mut layer = toy(CONVENTIONAL, JOURNAL);
     planned(&mut layer, &[Command::write(100, 1)]);
