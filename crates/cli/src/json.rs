@@ -31,7 +31,7 @@ pub(crate) fn paths(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Value 
 pub(crate) fn exact(path: &Path) -> Result<Value, Failure> {
     let unfit = || {
         Failure::failed(format!("{}: the name is not UTF-8, and cannot be sent to the serving process", path.display()))
-            .or_try("a symbolic link to it with a name in UTF-8")
+            .or_try("a name in UTF-8; a link to its folder, if the name of the folder is not")
     };
     path.to_str().map(Value::from).ok_or_else(unfit)
 }

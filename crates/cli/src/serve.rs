@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use imbrex_device::EmulatedDrive;
+use imbrex_device::media::host_file::Placement;
 use imbrex_device::pacing::Pace;
 use imbrex_serve::observe::Observed;
 use imbrex_serve::tls::TlsServer;
@@ -63,13 +64,15 @@ pub(crate) fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let control = Controlled::start(args, &observed, quiet)?;
     // Control socket and live page are started first: clients expect both as soon as the NBD socket or block device
     // exists.
+    // Nobody could connect to a port that the system chose and nobody names.
+    let names_door = !quiet || matches!(&address, Some(Address::Tcp(host)) if chooses_port(host));
     let door = match (address, visitors, &args.vhost_user) {
         (Some(address), Some(visitors), _) => Door::nbd(&address, front.clone(), tls, visitors),
         (_, _, Some(path)) => Door::vhost_user(path, front.clone()),
         _ => Door::ublk(front.clone(), args.ublk.flatten()),
     };
     let served = door.map(|door| {
-        if !quiet {
+        if names_door {
             tell_door(&door, &front, pace);
         }
         service::report_ready();
@@ -86,15 +89,37 @@ pub(crate) fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let stopped = front.stop(pacer);
     control.end(&front, &stopped);
     let served = served?;
+    let displaced = front.host_file().filter(|_| !args.read_only).and_then(|file| lost(file.placement(), file.path()));
     if !quiet {
         front.with(|_, statistics| report(statistics, pace));
-        if let (Some(image), Ok(())) = (&args.image, &stopped) {
+        if let (Some(image), Ok(()), None) = (&args.image, &stopped, &displaced) {
             message!("{} is closed: all acknowledged writes are in it", image.display());
         }
     }
     served?;
     stopped?;
-    Ok(ExitCode::Done)
+    match displaced {
+        Some(words) => Err(Failure::failed(words)),
+        None => Ok(ExitCode::Done),
+    }
+}
+
+/// Returns whether `address` leaves the choice of the port to the system.
+fn chooses_port(address: &str) -> bool {
+    address.rsplit_once(':').map_or(address, |(_, port)| port) == "0"
+}
+
+/// Returns the message that the data of a closed image are lost, if its file is no longer at `path` under any name.
+fn lost(placement: Placement, path: &Path) -> Option<String> {
+    let path = path.display();
+    match placement {
+        Placement::InPlace | Placement::Renamed => None,
+        Placement::Removed => Some(format!("{path} was removed while it was in use: its data are lost")),
+        Placement::Replaced => Some(format!(
+            "another file is at {path}: the data went to the file that was there before, and are lost unless that one \
+             has another name"
+        )),
+    }
 }
 
 /// Prints the drive's rules for the host, its name and size, and the address of the endpoint.
@@ -111,6 +136,9 @@ fn tell_door(door: &Door, front: &DriveServer, pace: Pace) {
 pub(crate) fn cannot_listen(address: impl Display, option: &str, instead: &str, error: &io::Error) -> Failure {
     let failure = Failure::failed(format!("cannot listen at {address}: {error}"));
     match error.kind() {
+        io::ErrorKind::InvalidInput => {
+            Failure::usage(format!("cannot listen at {address}: {error}")).or_try(format!("{option} with {instead}"))
+        }
         io::ErrorKind::NotFound => failure.or_try("make the socket's folder first, or name another"),
         io::ErrorKind::AddrInUse => failure.or_try(format!(
             "end the program that listens there (or remove the file of that name), or give {option} another address"
@@ -298,7 +326,7 @@ fn watchers(
     if let Some(address) = &args.window {
         let (shown, thread) = http::start(address, &args.limits.http_host, limits, observed.clone(), stop.clone())
             .map_err(|error| cannot_listen(address, "--window", "an address such as 127.0.0.1:8080", &error))?;
-        if !quiet {
+        if !quiet || chooses_port(address) {
             message!("the drive at work: http://{shown}/");
         }
         threads.push(thread);

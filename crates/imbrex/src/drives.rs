@@ -175,6 +175,7 @@ impl DrivePlan {
     /// Returns the plan of the drive that `spec` names, whose profile is `profile`. Builds the drive once to learn its
     /// capacity. A drive that cannot be built is an error.
     fn laid_out(spec: DriveSpec, profile: Profile) -> Result<DrivePlan, Failure> {
+        check_overrides(&spec, &profile)?;
         let drive = Drive::build(&spec, &profile)?;
         let capacity_bytes = drive.capacity_bytes();
         let resolved = drive.profile;
@@ -292,7 +293,9 @@ pub fn fresh(text: &str) -> Result<Drive, Failure> {
 /// If the text cannot be parsed, the profile does not exist, or the drive cannot be built.
 pub fn build(text: &str) -> Result<(Drive, DriveSpec), Failure> {
     let spec = DriveSpec::parse(text)?;
-    let drive = Drive::build(&spec, &find_profile(&spec.profile)?)?;
+    let profile = find_profile(&spec.profile)?;
+    check_overrides(&spec, &profile)?;
+    let drive = Drive::build(&spec, &profile)?;
     Ok((drive, spec))
 }
 
@@ -329,9 +332,24 @@ pub fn find_profile(name: &str) -> Result<Profile, Failure> {
     own_profile(name, &text)
 }
 
-/// Parses the TOML `text` of the profile file `name`, and checks its sections of layers, of the layers not in use too.
+/// Parses the TOML `text` of the profile file `name`, and checks its sections of layers.
 fn own_profile(name: &str, text: &str) -> Result<Profile, Failure> {
     let profile = Profile::parse(name, text, &[]).map_err(Failure::usage)?;
+    check_layers(&profile)?;
+    Ok(profile)
+}
+
+/// Checks the parameters of layers that the text of a drive sets by dotted keys, such as `layer.s-blocks.sections=5`.
+fn check_overrides(spec: &DriveSpec, profile: &Profile) -> Result<(), Failure> {
+    if !spec.profile_overrides.iter().any(|(key, _)| key.starts_with("layer.")) {
+        return Ok(());
+    }
+    // A wrong key elsewhere is reported when the drive is built.
+    profile.with(&spec.profile_overrides).map_or(Ok(()), |profile| check_layers(&profile))
+}
+
+/// Checks the names, keys and values of a profile's sections of layers, of the layers not in use too.
+fn check_layers(profile: &Profile) -> Result<(), Failure> {
     for layer in profile.layer_parameters.keys() {
         let refuse = |key: &str, reason: &str| Failure::usage(profile.refuse(&format!("layer.{layer}{key}"), reason));
         let Some(info) = registry::named(layer) else {
@@ -355,7 +373,7 @@ fn own_profile(name: &str, text: &str) -> Result<Profile, Failure> {
             }
         }
     }
-    Ok(profile)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -386,6 +404,22 @@ mod tests {
             let message = refused(section);
             assert!(message.contains(said), "{message}");
         }
+    }
+
+    #[test]
+    fn faults_in_parameters_of_layers_given_by_dotted_keys_are_refused() {
+        for (setting, said) in [
+            ("layer.set_associative.cache_share=2%", "layer.set_associative"),
+            ("layer.s-blocks.sektions=5", "unknown parameter 'sektions'"),
+        ] {
+            for failure in [
+                DrivePlan::parse(&format!("cassuto-307g:{setting}")).expect_err(setting),
+                fresh(&format!("cassuto-307g:{setting}")).expect_err(setting),
+            ] {
+                assert!(failure.message.contains(said), "{}", failure.message);
+            }
+        }
+        fresh("cassuto-307g:layer.s-blocks.sections=500").expect("right words");
     }
 
     #[test]

@@ -266,7 +266,9 @@ impl DriveServer {
     /// If the drive has a pace.
     pub fn serve(&self, io: Io) -> Answer {
         assert!(self.is_unpaced(), "a paced drive answers by itself");
+        let kind = io.kind;
         if let Some(refusal) = self.refusal(&io) {
+            self.lock().statistics.refused(kind, &refusal);
             return Answer::refused(io.buffer, refusal);
         }
         let mut inner = self.lock();
@@ -282,7 +284,7 @@ impl DriveServer {
                 Answer { buffer: completion.buffer, outcome: completion.outcome, due }
             }
             Err(error) => {
-                inner.statistics.refused(&error);
+                inner.statistics.refused(kind, &error);
                 Answer { buffer: Vec::new(), outcome: Err(error), due }
             }
         }
@@ -306,12 +308,14 @@ impl DriveServer {
         target: &Arc<dyn Target>,
         accepted: impl FnOnce(u64),
     ) -> Result<(), DeviceError> {
+        let kind = io.kind;
         if let Some(refusal) = self.refusal(&io) {
+            self.lock().statistics.refused(kind, &refusal);
             return Err(refusal);
         }
         let at = self.clock.at(arrived);
         let mut inner = self.lock();
-        let number = inner.drive.submit(at, io).inspect_err(|error| inner.statistics.refused(error))?;
+        let number = inner.drive.submit(at, io).inspect_err(|error| inner.statistics.refused(kind, error))?;
         inner.statistics.came(at);
         inner.callers.insert(number, target.clone());
         accepted(number);

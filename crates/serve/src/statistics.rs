@@ -19,11 +19,11 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 pub struct KindStatistics {
     /// Name of the kind of request: `read`, `write`, `flush` or `trim`.
     pub name: &'static str,
-    /// Number of requests of this kind that the drive completed since the service began, with or without an error.
-    /// Requests that it refused at submission do not count.
+    /// Number of requests of this kind that were answered since the service began, with or without an error. Requests
+    /// that the drive refused count too.
     pub requests: u64,
-    /// Number of completed requests of this kind that had an error, since the service began. Requests that the drive
-    /// refused at submission do not count.
+    /// Number of requests of this kind that were answered with an error since the service began, also of those that the
+    /// drive refused: on a full disk of the host, once it has stopped, or against its rules.
     pub errors: u64,
     /// Total length in bytes of all completed requests of this kind since the service began, also of those with an
     /// error. A flush has length 0.
@@ -118,14 +118,9 @@ impl Statistics {
     pub fn completed(&mut self, completion: &Completion) {
         self.busy.answer(completion.end);
         if let Err(error) = &completion.outcome {
-            self.refused(error);
+            self.count_zone_refusal(error);
         }
-        let kind = &mut self.kinds[match completion.kind {
-            IoKind::Read => 0,
-            IoKind::Write { .. } => 1,
-            IoKind::Flush => 2,
-            IoKind::Trim => 3,
-        }];
+        let kind = self.kind(completion.kind);
         kind.requests += 1;
         kind.errors += u64::from(completion.outcome.is_err());
 
@@ -135,9 +130,28 @@ impl Statistics {
         self.count_second(completion.end.0 / 1_000_000_000, latency_ns, completion.length);
     }
 
+    /// Records a request that the drive did not accept, and that was answered with `error`: as a request and an error of
+    /// its kind, without a latency. A violation of the rules of zones is also counted in
+    /// [`Statistics::zone_refusals`].
+    pub fn refused(&mut self, kind: IoKind, error: &DeviceError) {
+        let of_kind = self.kind(kind);
+        of_kind.requests += 1;
+        of_kind.errors += 1;
+        self.count_zone_refusal(error);
+    }
+
+    fn kind(&mut self, kind: IoKind) -> &mut KindStatistics {
+        &mut self.kinds[match kind {
+            IoKind::Read => 0,
+            IoKind::Write { .. } => 1,
+            IoKind::Flush => 2,
+            IoKind::Trim => 3,
+        }]
+    }
+
     /// Counts `error` in [`Statistics::zone_refusals`] if it is a violation of the rules of zones, and keeps the
     /// message of the first one. Does nothing for other errors.
-    pub fn refused(&mut self, error: &DeviceError) {
+    fn count_zone_refusal(&mut self, error: &DeviceError) {
         let DeviceError::Zone(error) = error else { return };
         let reason = match error {
             ZoneError::NotAtPointer { .. } => "off-pointer",

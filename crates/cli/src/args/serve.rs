@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::size::size;
+use super::size::{size, size_from};
 
 /// `imbrex serve`.
 #[derive(Args, Debug)]
@@ -104,7 +104,7 @@ pub(crate) struct LimitArgs {
     pub peer_payload_memory: u64,
 
     /// Bytes a second of payloads from clients that never had a request served, all together.
-    #[arg(long, conflicts_with_all = ["ublk", "vhost_user"], value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    #[arg(long, conflicts_with_all = ["ublk", "vhost_user"], value_name = "SIZE", default_value = "64MiB", value_parser = size_from::<1>)]
     pub newcomer_rate: u64,
 
     /// Longest time for one payload or one reply of a client while others wait for payload memory.
@@ -130,7 +130,7 @@ pub(crate) struct LimitArgs {
     pub page_connections: u32,
 
     /// Largest head of a request that the live page accepts, 8 KiB at least.
-    #[arg(long, requires = "window", value_name = "SIZE", default_value = "16KiB", value_parser = size)]
+    #[arg(long, requires = "window", value_name = "SIZE", default_value = "16KiB", value_parser = size_from::<8192>)]
     pub page_header: u64,
 
     /// Longest time that the live page waits for a request's head. After twelve times this time, a connection is

@@ -6,7 +6,8 @@ use std::path::Path;
 use imbrex_device::check::{Finding, check_image};
 use imbrex_device::image::scrub::Flaw;
 use imbrex_device::media::file::{FileMedium, Mode};
-use imbrex_device::repair::repair_image;
+use imbrex_device::media::overlay::Overlay;
+use imbrex_device::repair::{Repaired, repair_image};
 use imbrex_disk::{Lba, Sectors};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -27,6 +28,7 @@ pub(super) fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode
     let checked = check_image(media, &place(image), &mut |done, all| tell(&bar, done, all))?;
     bar.finish_and_clear();
     let findings = &checked.findings;
+    let tried = if findings.is_empty() { None } else { tried(image, as_json)? };
     if as_json {
         let document = json!({
             "schema": "imbrex.drive-check/1",
@@ -34,6 +36,10 @@ pub(super) fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode
             "is_whole": findings.is_empty(),
             "findings": listed(findings),
             "lost": runs(&checked.lost),
+            "repair": tried.as_ref().map(|tried| json!({
+                "is_emptied": tried.is_emptied,
+                "lost": runs(&tried.lost),
+            })),
         });
         output::json(&document)?;
     } else {
@@ -43,14 +49,33 @@ pub(super) fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode
         if findings.is_empty() {
             output::line(&format!("{}: whole{}", image.display(), known_lost(&checked.lost)));
         } else {
-            output::line(&format!(
-                "{}: damaged; `imbrex drive check {} --repair` makes it usable again and says what is lost",
-                image.display(),
-                image.display()
-            ));
+            output::line(&format!("{}: damaged; {}", image.display(), advice(image, tried.as_ref())));
         }
     }
     Ok(if findings.is_empty() { ExitCode::Done } else { ExitCode::Damage })
+}
+
+/// Repairs the image in memory, and returns the result. Returns `None` if it cannot be repaired.
+fn tried(image: &Path, is_silent: bool) -> Result<Option<Repaired>, Failure> {
+    let media = Overlay::new(FileMedium::open(image, Mode::Read, false)?);
+    let bar = Progress::on_terminal(is_silent).bytes("trying a repair in memory");
+    let repaired = repair_image(media, &place(image), &mut |done, all| tell(&bar, done, all));
+    bar.finish_and_clear();
+    Ok(repaired.ok().map(|(repaired, _)| repaired))
+}
+
+/// Returns the end of the message about a damaged image: the losses of a repair.
+fn advice(image: &Path, tried: Option<&Repaired>) -> String {
+    let image = image.display();
+    let repair = format!("`imbrex drive check {image} --repair`");
+    let Some(tried) = tried else { return "it cannot be repaired: restore it from a copy".into() };
+    let sectors: u64 = tried.lost.iter().map(|(_, sectors)| sectors.0).sum();
+    match (tried.is_emptied, sectors) {
+        (true, _) => format!("{repair} would empty it, for its map is lost: restore it from a copy, or copy it first"),
+        (false, 0) => format!("{repair} makes it whole again and loses nothing"),
+        (false, 1) => format!("{repair} makes it usable again and gives up 1 sector as lost"),
+        (false, sectors) => format!("{repair} makes it usable again and gives up {sectors} sectors as lost"),
+    }
 }
 
 /// Repairs the image and prints the lost sectors.

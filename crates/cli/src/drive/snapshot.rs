@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use imbrex_device::DeviceError;
 use imbrex_device::media::host_file::FileIdentity;
 use imbrex_device::snapshot::{self, SnapshotError};
+use imbrex_device::{DeviceError, EmulatedDrive};
 use imbrex_serve::control::client::{AskError, ask};
 use imbrex_serve::control::place;
 use indicatif::ProgressBar;
@@ -98,8 +98,14 @@ impl Bar {
     }
 }
 
-/// Copies an image that no process has open.
+/// Copies an image that no process has open. A damaged image that cannot be opened is refused: a copy could not be opened
+/// either.
 fn of_file(image: &Path, copy: &Path, bar: &Bar) -> Result<Value, SnapshotError> {
+    let mut drive = EmulatedDrive::open_file_to_look(image)?;
+    for notice in drive.store_mut().notices() {
+        notice!("{}: {notice}; the copy has the same damage", image.display());
+    }
+    drop(drive);
     let taken = snapshot::of_file(image, copy, &mut |done, all| {
         bar.tell(done, all);
         !interrupt::requested()

@@ -37,9 +37,12 @@ pub(super) fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
     let all = devices::open_new(&executor, &paths, consent, check)?;
     let (options, devices) = (options(args, &all)?, all.clone());
     let making = async move { make_on(parts_of(numbers, &devices), &options, devices::now_ns()).await };
-    let plan = devices::run(&executor, making)?;
-    for device in &all {
-        device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
+    let plan = devices::run(&executor, making);
+    // Also after a failure: an image that was not shut down looks as if it were still in use.
+    let shut_down: Vec<_> = all.iter().map(|device| (device, device.shut_down())).collect();
+    let plan = plan?;
+    for (device, outcome) in shut_down {
+        outcome.map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
     }
     made.into_iter().for_each(NewFile::keep);
     tell(args, &plan)?;

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure>
     Ok(ExitCode::Done)
 }
 
-/// Prints what the reader of the measurement `path` left out or changed, unless `quiet`. JSON documents have it as well.
+/// Prints the notes of the reader of the measurement `path`, unless `quiet`. JSON documents have them as well.
 pub(crate) fn tell_notes(path: &Path, measured: &Measured, quiet: bool) {
     for note in &measured.notes {
         let note = format!("{}: {note}", path.display());

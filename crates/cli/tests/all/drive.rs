@@ -141,7 +141,34 @@ fn damage_is_found_and_exits_with_three() {
     assert_eq!((&document["is_whole"], &document["findings"][0]["kind"]), (&false.into(), &"journal".into()));
     let output = imbrex(&["drive", "check", image.word()]);
     assert_eq!(output.status.code(), Some(3));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("journal"));
+    let found = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(found.contains("journal") && found.contains("--repair` makes it whole again and loses nothing"), "{found}");
+    // The check says what a repair then loses.
+    let repaired = json(&["drive", "check", image.word(), "--repair", "--json"]);
+    assert_eq!(document["repair"]["lost"], repaired["lost"]);
+    assert_eq!(document["repair"]["is_emptied"], repaired["is_emptied"]);
+}
+
+#[test]
+fn a_check_says_that_a_repair_would_lose_all_and_a_snapshot_of_such_an_image_is_refused() {
+    let image = Image::new("strict-append");
+    let mut device = EmulatedZoned::new(image.opened()).expect("it has zones");
+    for number in 0..4 {
+        device.append(5, &[number; 4096]).expect("there is room");
+        device.flush().expect("the file takes it");
+    }
+    drop(device);
+    // Both copies of the record.
+    spoil_a_record(&image.path);
+    spoil_a_record(&image.path);
+    let output = imbrex(&["drive", "check", image.word()]);
+    let found = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.code() == Some(3) && found.contains("--repair` would empty it"), "{found}");
+    let copy = image.path.with_file_name("copy");
+    let (code, said) = failure(&["drive", "snapshot", image.word(), copy.to_str().expect("a path")]);
+    assert!(code == Some(1) && said.contains("damaged") && !copy.exists(), "{code:?}: {said}");
+    let repaired = json(&["drive", "check", image.word(), "--repair", "--json"]);
+    assert_eq!(repaired["is_emptied"], true);
 }
 
 #[test]

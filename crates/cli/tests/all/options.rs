@@ -32,19 +32,19 @@ fn gather(command: &[String], found: &mut BTreeMap<String, Vec<String>>) {
         .filter_map(|line| line.split_whitespace().next())
         .filter(|name| *name != "help")
         .collect();
-    if names.is_empty() {
-        let words = help.lines().filter(|line| line.starts_with(' ')).map(str::trim_start);
-        let words =
-            words.filter_map(|line| line.split_whitespace().find(|word| !word.ends_with(',') || word.len() > 3));
-        let name = |word: &str| word.split(['[', '=']).next().unwrap_or(word).to_string();
-        let mut options: Vec<String> = Vec::new();
-        let is_name =
-            |word: &String| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-        for word in words.filter(|word| word.starts_with("--")).map(name).filter(is_name) {
-            if !["--help", "--quiet", "--version"].contains(&word.as_str()) && !options.contains(&word) {
-                options.push(word);
-            }
+    let words = help.lines().filter(|line| line.starts_with(' ')).map(str::trim_start);
+    let words = words.filter_map(|line| line.split_whitespace().find(|word| !word.ends_with(',') || word.len() > 3));
+    let name = |word: &str| word.split(['[', '=']).next().unwrap_or(word).to_string();
+    let mut options: Vec<String> = Vec::new();
+    let is_name =
+        |word: &String| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    for word in words.filter(|word| word.starts_with("--")).map(name).filter(is_name) {
+        if !["--help", "--quiet", "--version"].contains(&word.as_str()) && !options.contains(&word) {
+            options.push(word);
         }
+    }
+    // A command with commands of its own may have options, too.
+    if names.is_empty() || !options.is_empty() {
         found.insert(command.join(" "), options);
     }
     names.iter().for_each(|name| gather(&[command, &[name.to_string()]].concat(), found));

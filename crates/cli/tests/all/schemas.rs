@@ -527,7 +527,11 @@ fn documents_of_arrays_match_their_schemas() {
     printer.make_files(&["m0", "m1", "m2"], 8 << 20);
     printer.print("fs mkfs a0 a1 a2 --store log --parity 1 --meta m0 --meta m1 --hot 2MiB");
     printer.print("fs age m0 --fill 4MiB --operations 60");
-    printer.print("fs bench postmark m0 --files 20 --operations 30");
+    for drive in ["b0", "b1", "b2"] {
+        printer.print(&format!("drive create {drive} --drive strict-append"));
+    }
+    printer.print("fs mkfs b0 b1 b2 --store log --parity 1 --meta b3 --meta-size 64MiB --hot 2MiB");
+    printer.print("fs bench postmark b3 --files 20 --operations 30");
     printer.print("fs scrub m0");
     printer.print("fs add m0 --drive a3");
     printer.print("fs add m0 --spare a4");

@@ -9,7 +9,7 @@
 use std::fs::{File, TryLockError};
 use std::io;
 use std::num::NonZeroU64;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -55,6 +55,7 @@ impl FileMedium {
     /// - [`DeviceError::Medium`]: any other failure.
     pub fn open(path: &Path, mode: Mode, syncs: bool) -> Result<FileMedium, DeviceError> {
         let place = path.display().to_string();
+        refuse_pipe(path, &place)?;
         let opened = match mode {
             Mode::Read => File::open(path),
             Mode::Write => imbrex_safety::open_for_writing(path, 0),
@@ -117,7 +118,7 @@ fn with_remedy(place: &str, cause: io::Error) -> io::Error {
         _ => return cause,
     };
     // One kind for all three: the servers of a drive report this kind to clients as "no space".
-    let words = format!("{what} {place}: free some and open it again; nothing acknowledged is lost");
+    let words = format!("{what} {place}: free some and open it again; nothing that was flushed is lost");
     io::Error::new(io::ErrorKind::StorageFull, words)
 }
 
@@ -130,6 +131,18 @@ fn not_synced(place: &str, cause: io::Error) -> io::Error {
     io::Error::new(cause.kind(), format!("{place} could not be synced to its disk: {cause}"))
 }
 
+/// Refuses a pipe, a socket or a device of characters, which a drive cannot be in. Opening a pipe would wait for its other
+/// end.
+fn refuse_pipe(path: &Path, place: &str) -> Result<(), DeviceError> {
+    // A file that cannot be examined is reported when it is opened.
+    let Ok(metadata) = std::fs::metadata(path) else { return Ok(()) };
+    let kind = metadata.file_type();
+    if kind.is_fifo() || kind.is_socket() || kind.is_char_device() {
+        return Err(DeviceError::image(place, "is neither a file nor a block device, so it is no image"));
+    }
+    Ok(())
+}
+
 /// Returns the error for a file that cannot be opened, with advice where there is any.
 fn cannot_open(place: &str, mode: Mode, cause: io::Error) -> DeviceError {
     let reason = match cause.kind() {
@@ -139,7 +152,7 @@ fn cannot_open(place: &str, mode: Mode, cause: io::Error) -> DeviceError {
             "is in use: mounted, part of another device, or opened exclusively by another process"
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem if mode == Mode::Write => {
-            "cannot be written to; `--read-only` serves it as it is"
+            "cannot be written to; `imbrex serve --read-only` serves it as it is"
         }
         _ => return DeviceError::medium(place, cause),
     };
@@ -273,12 +286,24 @@ mod tests {
             let error = with_remedy("/disks/drive.img", io::Error::from_raw_os_error(number));
             let said = error.to_string();
             assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{said}");
-            for part in [says, "/disks/drive.img", "free some and open it again", "nothing acknowledged is lost"] {
+            for part in [says, "/disks/drive.img", "free some and open it again", "nothing that was flushed is lost"] {
                 assert!(said.contains(part), "{said} does not say {part}");
             }
         }
         let other = with_remedy("drive.img", io::Error::from_raw_os_error(libc::EIO));
         assert_eq!(other.raw_os_error(), Some(libc::EIO), "any other failure stays as it is");
+    }
+
+    #[test]
+    fn a_pipe_is_refused_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+            .expect("made");
+        for mode in [Mode::Read, Mode::Write] {
+            let error = FileMedium::open(&path, mode, false).expect_err("no image").to_string();
+            assert!(error.contains("is neither a file nor a block device"), "{error}");
+        }
     }
 
     #[test]
@@ -302,7 +327,7 @@ mod tests {
     fn whoever_may_not_write_is_told_of_read_only() {
         for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem] {
             let said = |mode| cannot_open("drive.img", mode, kind.into()).to_string();
-            assert!(said(Mode::Write).contains("`--read-only` serves it"), "{}", said(Mode::Write));
+            assert!(said(Mode::Write).contains("`imbrex serve --read-only` serves it"), "{}", said(Mode::Write));
             assert!(!said(Mode::Read).contains("--read-only"), "it would not help: {}", said(Mode::Read));
         }
     }

@@ -16,6 +16,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::ProfileError;
 use imbrex_units::names::suggestion;
+use imbrex_units::quantity;
 
 /// A value set by the user.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,11 +44,11 @@ impl Source {
     }
 
     /// Returns a copy with more overrides. Keys of times may be given in milliseconds or microseconds: `max_ms` sets
-    /// `max_ns`.
+    /// `max_ns`. The values of times and sizes may have a unit.
     pub(super) fn with(&self, overrides: &[(String, String)]) -> Source {
         let mut source = self.clone();
         source.overrides.extend(overrides.iter().map(|(key, value)| {
-            let (path, value) = in_nanoseconds(key, value).unwrap_or_else(|| (key.clone(), value.clone()));
+            let (path, value) = in_base_units(key, value).unwrap_or_else(|| (key.clone(), value.clone()));
             Override { given: key.clone(), path, value }
         }));
         source
@@ -227,9 +228,16 @@ impl Positions {
     }
 }
 
-/// Converts `a.b_ms = 20` to `a.b_ns = 20000000`. Returns `None` if the key has another ending or the value is not a
-/// number.
-fn in_nanoseconds(key: &str, value: &str) -> Option<(String, String)> {
+/// Converts `a.b_ms = 20`, and `a.b_ns = 20ms`, to `a.b_ns = 20000000`, and `a.b_bytes = 64MiB` to
+/// `a.b_bytes = 67108864`. Returns `None` if the key has another ending, or the value is not a number or has no unit.
+fn in_base_units(key: &str, value: &str) -> Option<(String, String)> {
+    let is_plain = value.parse::<f64>().is_ok();
+    if key.ends_with("_bytes") && !is_plain {
+        return quantity::exact_bytes(value).map(|bytes| (key.into(), bytes.to_string()));
+    }
+    if key.ends_with("_ns") && !is_plain {
+        return quantity::exact_duration_ns(value, 1).map(|ns| (key.into(), ns.to_string()));
+    }
     let (stem, factor) = match (key.strip_suffix("_ms"), key.strip_suffix("_us")) {
         (Some(stem), _) => (stem, 1e6),
         (_, Some(stem)) => (stem, 1e3),

@@ -270,7 +270,8 @@ fn overrides_are_set_before_the_check() {
         ("geometry.surfaces", "3"),
         ("geometry.zones.1.tracks", "10"),
         ("mechanics.seek.max_ms", "20"),
-        ("host.write_cache_bytes", "4096"),
+        ("host.write_cache_bytes", "4KiB"),
+        ("host.age_limit_ns", "5us"),
         ("host.schedule", "sptf"),
         ("layer.set-associative.cache_share", "2%"),
         ("layer.s-blocks.sections", "5"),
@@ -280,6 +281,7 @@ fn overrides_are_set_before_the_check() {
     // 20 ms over the 39 tracks from the outermost to the innermost.
     assert_eq!(profile.disk().mechanics.seek(39), crate::SimDuration::from_millis(20));
     assert_eq!((profile.host.write_cache_bytes, profile.host.schedule.as_str()), (4096, "sptf"));
+    assert_eq!(profile.host.age_limit_ns, 5_000);
     assert_eq!(profile.parameters_for("set-associative")[0], ("cache_share".into(), "2%".into()));
     assert_eq!(profile.parameters_for("s-blocks"), pairs(&[("sections", "5")]));
 }
@@ -304,6 +306,7 @@ fn errors_of_overrides_name_the_key() {
     assert_error(&error("host.queue", "many"), "host.queue", &["expected a whole number from 0 to 4294967295"]);
     assert_error(&error("geometry.surfaces", "0"), "geometry.surfaces", &["at least one"]);
     assert_error(&error("mechanics.seek.max_ms", "0.5"), "mechanics.seek.max_ms", &["max_ns"]);
+    assert_error(&error("host.write_cache_bytes", "4 apples"), "host.write_cache_bytes", &["expected a whole number"]);
     assert_error(&error("host.queue.depth", "9"), "host.queue.depth", &["is a value, not a section"]);
     assert_error(&error("geometry.zones.7.tracks", "9"), "geometry.zones.7.tracks", &["number of an item"]);
     assert_error(&error("host.", "9"), "host.", &["words with dots"]);

@@ -145,6 +145,15 @@ pub fn make(
     }
 }
 
+/// Returns whether there is a store `name`, and it is for devices of this kind.
+pub fn suits(name: &str, kind: &Kind) -> bool {
+    match name {
+        "strict-append" => matches!(kind, Kind::Zoned { .. }),
+        "caveat" => matches!(kind, Kind::Caveat { .. }),
+        _ => name == "log",
+    }
+}
+
 /// Returns the message for the user that store `name` is not for a device of this kind, or that no store has this name.
 pub fn unfit(name: &str, kind: &Kind) -> String {
     match NAMES.iter().find(|(store, _)| *store == name) {

@@ -43,7 +43,7 @@ const SOURCES: [(&str, &[&str]); 46] = [
     ("fs/src/journal/log.rs", &[]),
     ("fs/src/array/mod.rs", &["claim"]),
     ("fs/src/array/rows.rs", &[]),
-    ("fs/src/store/mod.rs", &["check_option", "make", "unfit"]),
+    ("fs/src/store/mod.rs", &["check_option", "make", "unfit", "unknown"]),
     ("fs/src/store/bands/mod.rs", &["claim"]),
     ("fs/src/store/caveat/mod.rs", &["claim"]),
     ("fs/src/store/strict_append/mod.rs", &["claim", "new"]),

@@ -168,8 +168,8 @@ fn range(first: &str, rest: &str) -> Result<Vec<String>, String> {
     Ok(values)
 }
 
-/// What the values of a range are counted in: the unit that its ends and its step share, or bytes or nanoseconds if they
-/// have several units of size or of time.
+/// The unit in which the values of a range are counted: the one that its ends and its step share, or bytes or nanoseconds
+/// if they have several units of size or of time.
 enum Scale<'a> {
     Unit(&'a str),
     Bytes,

@@ -35,7 +35,7 @@ fn devices_that_are_none_are_refused() {
     std::os::unix::fs::symlink(&bench.image, &linked).unwrap();
     fails(&["fs", "mkfs", image, image], 2, &["is given twice"]);
     fails(&["fs", "mkfs", image, word(&linked)], 2, &[image, "given twice"]);
-    // What is refused after the image was opened leaves it closed: a copy can be read.
+    // A refusal after the image was opened leaves it closed: a copy can be read.
     fails(&["fs", "mkfs", image, "--store", "caveat", "--force"], 1, &["is for caveat disks"]);
     let copy = bench.folder().join("copy.img");
     std::fs::copy(&bench.image, &copy).unwrap();
@@ -76,7 +76,7 @@ fn mount_points_that_do_not_serve_are_refused() {
     fails(&["fs", "mount", image, directory, "-o", "cleaner=lazy"], 1, &["cleaner=lazy"]);
     let of_caveat = ["fit is for store caveat, and this is strict-append"];
     fails(&["fs", "mount", image, directory, "-o", "fit=worst"], 1, &of_caveat);
-    fails(&["fs", "mount", image, directory, "-o", "window=nowhere"], 1, &["nowhere", "window="]);
+    fails(&["fs", "mount", image, directory, "-o", "window=nowhere"], 2, &["nowhere", "window="]);
     fails(&["fs", "umount", directory], 1, &["no file system of Imbrex is mounted on"]);
     let mounted = bench.mount(&[]);
     for command in ["check", "clean", "dump", "stat", "mkfs"] {

@@ -58,6 +58,12 @@ impl Server {
     pub(crate) fn stop(self) -> String {
         self.0.stop().unwrap_or_else(|said| panic!("{said}"))
     }
+
+    /// Ends the server by Ctrl-C. Returns its messages, or, if it did not end with exit code 0, its exit status and its
+    /// messages.
+    pub(crate) fn ended(self) -> Result<String, String> {
+        self.0.stop()
+    }
 }
 
 impl Deref for Server {

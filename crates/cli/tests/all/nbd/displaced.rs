@@ -61,7 +61,9 @@ fn an_image_that_lost_its_path_is_told_everywhere_and_can_be_saved() {
     let saved = imbrex_in(folder.path(), &advice);
     assert!(saved.status.success(), "{advice:?}: {}", said(&saved));
     check_is_whole(folder.path(), "saved");
-    server.stop();
+    let ended = server.ended().expect_err("the data in the removed file are lost");
+    assert!(ended.contains("exit status: 1") && ended.contains("the data went to the file"), "{ended}");
+    assert!(!ended.contains("all acknowledged writes are in it"), "{ended}");
     assert_eq!(fs::read(&image).expect("it is there"), b"another file");
     let saved = folder.path().join("saved");
     let server = Server::start(folder.path(), &[saved.to_str().expect("a path"), "--time", "none"]);

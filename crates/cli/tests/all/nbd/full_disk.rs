@@ -51,7 +51,10 @@ fn fills_and_goes_on(drive: &str, folder: &Path) {
     assert_eq!(write(&mut client, pieces), ENOSPC, "{drive}: there is no more room than before");
     assert_eq!(client.ask(FLUSH, 0, 0, 0, &[]), 0, "{drive}: {}", server.log());
     compare(&mut client, pieces, drive);
-    assert!(fetch(&server.window(), "/metrics").contains("imbrex_image_disk_full 1"), "{drive}");
+    let metrics = fetch(&server.window(), "/metrics");
+    assert!(metrics.contains("imbrex_image_disk_full 1"), "{drive}");
+    let errors = "imbrex_request_errors_total{operation=\"write\"} 2\n";
+    assert!(metrics.contains(errors), "{drive}: two writes were answered with an error: {metrics}");
     // The server checks once a second: one drive is enough for this part.
     let is_told = drive.contains("media-cache");
     let is_said = |words: &str| (!is_told || server.log().contains(words)).then_some(());

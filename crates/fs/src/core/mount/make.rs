@@ -70,6 +70,9 @@ pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
     if store != "log" && is_array {
         return Err(wrong(&format!("store '{store}' takes one drive and no parity; store log takes several")));
     }
+    if !store::suits(store, &geometry.kind) {
+        return Err(wrong(&store::unfit(store, &geometry.kind)));
+    }
     if metadata.len() > MIRRORS_MAX {
         return Err(FsError::format(
             metadata[0].name(),
