@@ -114,6 +114,17 @@ fn a_caveat_disk_is_whole_whatever_its_host_destroyed() {
     assert!(check["is_whole"] == true && check["schema"] == "imbrex.drive-check/1");
 }
 
+/// Returns an image of zones, with four sectors in zone 5.
+fn appended() -> Image {
+    let image = Image::new("strict-append");
+    let mut device = EmulatedZoned::new(image.opened()).expect("it has zones");
+    for number in 0..4 {
+        device.append(5, &[number; 4096]).expect("there is room");
+        device.flush().expect("the file takes it");
+    }
+    image
+}
+
 /// Corrupts the first journal record in `path` that says that zone 5 has two sectors written.
 fn spoil_a_record(path: &Path) {
     let bytes = std::fs::read(path).expect("it is there");
@@ -127,13 +138,7 @@ fn spoil_a_record(path: &Path) {
 
 #[test]
 fn damage_is_found_and_exits_with_three() {
-    let image = Image::new("strict-append");
-    let mut device = EmulatedZoned::new(image.opened()).expect("it has zones");
-    for number in 0..4 {
-        device.append(5, &[number; 4096]).expect("there is room");
-        device.flush().expect("the file takes it");
-    }
-    drop(device);
+    let image = appended();
     spoil_a_record(&image.path);
     let output = imbrex(&["drive", "check", image.word(), "--json"]);
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -151,13 +156,7 @@ fn damage_is_found_and_exits_with_three() {
 
 #[test]
 fn a_check_says_that_a_repair_would_lose_all_and_a_snapshot_of_such_an_image_is_refused() {
-    let image = Image::new("strict-append");
-    let mut device = EmulatedZoned::new(image.opened()).expect("it has zones");
-    for number in 0..4 {
-        device.append(5, &[number; 4096]).expect("there is room");
-        device.flush().expect("the file takes it");
-    }
-    drop(device);
+    let image = appended();
     // Both copies of the record.
     spoil_a_record(&image.path);
     spoil_a_record(&image.path);

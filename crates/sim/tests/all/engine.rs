@@ -252,6 +252,8 @@ fn two_runs_give_the_same_results() {
 /// A layer that reads and writes in place and, when idle, rewrites a track at a time in the background.
 struct Restless {
     phases_left: u32,
+    /// Threshold of the next phase in milliseconds, by the number of phases left.
+    idle_after_ms: fn(u32) -> u64,
 }
 
 impl Layer for Restless {
@@ -269,7 +271,8 @@ impl Layer for Restless {
     }
 
     fn background(&self) -> Option<Background> {
-        Some(Background { idle_after: SimDuration::from_millis(5), rest: SimDuration::ZERO })
+        let idle_after = SimDuration::from_millis((self.idle_after_ms)(self.phases_left));
+        Some(Background { idle_after, rest: SimDuration::ZERO })
     }
 
     fn idle(&mut self, plan: &mut Plan) -> bool {
@@ -309,7 +312,7 @@ impl Layer for Restless {
 #[test]
 fn idle_work_begins_after_the_threshold_and_a_request_waits_for_its_phase_alone() {
     let mut drive = drive("none");
-    drive.layer = Box::new(Restless { phases_left: 100 });
+    drive.layer = Box::new(Restless { phases_left: 100, idle_after_ms: |_| 5 });
     let requests = vec![at(0, Command::read(0, 8)), at(17_000_000, Command::read(8, 8))];
     let (records, outcome) = run(drive, options(Arrival::Open), requests);
     // A first read at the head's own track: the controller's 200 µs and 80 µs of transfer.
@@ -322,72 +325,17 @@ fn idle_work_begins_after_the_threshold_and_a_request_waits_for_its_phase_alone(
     assert_eq!(outcome.timing.cleaning.longest_stall_ns(), phase_end - 17_000_000);
 }
 
-/// A layer whose first phase of idle work reads one sector early, and whose second phase has a longer threshold.
-struct Early {
-    phases: u32,
-}
-
-impl Layer for Early {
-    fn name(&self) -> &'static str {
-        "early"
-    }
-
-    fn capacity(&self) -> Sectors {
-        Sectors(1000 * TRACK_SECTORS)
-    }
-
-    fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
-        Restless { phases_left: 0 }.plan(commands, plan);
-    }
-
-    fn background(&self) -> Option<Background> {
-        let idle_after = SimDuration::from_millis(if self.phases == 0 { 5 } else { 100 });
-        Some(Background { idle_after, rest: SimDuration::from_millis(1) })
-    }
-
-    fn idle(&mut self, plan: &mut Plan) -> bool {
-        self.phases += 1;
-        if self.phases <= 2 {
-            plan.open(GroupKind::Cleaning);
-            plan.read(Cause::Cleaning, Pba(0), Lba(0), Sectors(TRACK_SECTORS));
-        }
-        self.phases <= 2
-    }
-
-    fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
-        Restless { phases_left: 0 }.lookup(lba, sectors, pieces);
-    }
-
-    fn keeps_trims(&self) -> bool {
-        false
-    }
-
-    fn self_check(&self) -> Result<(), Violation> {
-        Ok(())
-    }
-
-    fn memory(&self) -> MapMemory {
-        MapMemory::default()
-    }
-
-    fn checkpoint(&self, _notes: &mut Vec<Note>) {}
-
-    fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
-        Err(ReplayError { note: *note, reason: "none is written".into() })
-    }
-}
-
 #[test]
 fn the_threshold_of_a_later_phase_counts_from_the_last_command_too() {
     let mut drive = drive("none");
-    drive.layer = Box::new(Early { phases: 0 });
+    drive.layer = Box::new(Restless { phases_left: 2, idle_after_ms: |left| if left == 2 { 5 } else { 100 } });
     let first_end = OVERHEAD_NS + 80_000;
-    // The second phase begins 100 ms after the first read, and ends 10 ms later, with the rotation of its track.
+    // The second phase begins 100 ms after the first read, and takes 20 ms.
     let second_begin = first_end + 100_000_000;
     let requests = vec![at(0, Command::read(0, 8)), at(second_begin + 1, Command::read(8, 8))];
     let (records, outcome) = run(drive, options(Arrival::Open), requests);
     assert_eq!(outcome.timing.cleaning.events(), 2);
-    assert_eq!(records[1].start.0, second_begin + 10_000_000);
+    assert_eq!(records[1].start.0, second_begin + 20_000_000);
 }
 
 #[test]
