@@ -20,6 +20,7 @@ use parquet::record::{Row, RowAccessor};
 use serde_json::{Value, json};
 
 use crate::error::Failure;
+use crate::human;
 use crate::progress::Progress;
 
 /// Reads the measurement of a real drive from the file `path`, which may be compressed. `options` select columns, units
@@ -240,12 +241,35 @@ pub fn validation_document(
         "measured": path.display().to_string(),
         "format": measured.format,
         "drive": drive,
+        "warnings": warnings_of(path, measured),
     });
     let judged = serde_json::to_value(validation).map_err(Failure::failed)?;
     if let (Some(document), Some(judged)) = (document.as_object_mut(), judged.as_object()) {
         document.extend(judged.iter().map(|(key, value)| (key.clone(), value.clone())));
     }
     Ok(document)
+}
+
+/// Returns the notes of the reader of the measurement in the file `path`, each as a message for the user.
+pub fn warnings_of(path: &Path, measured: &Measured) -> Vec<String> {
+    measured.notes.iter().map(|note| format!("{}: {note}", path.display())).collect()
+}
+
+/// Returns the warnings about a fit of `from` to the measurement in the file `path`: those of [`warnings_of`], and one if
+/// the half of the requests that was not used for fitting differs more than before the fit.
+pub fn warnings_of_fit(path: &Path, from: &str, measured: &Measured, found: &Fit) -> Vec<String> {
+    let mut warnings = warnings_of(path, measured);
+    let (before, after) = &found.second;
+    if after.rms_ns > before.rms_ns {
+        warnings.push(format!(
+            "on the half of the requests that was not used for fitting, the times differ more than before the fit ({} ms, \
+             before {} ms, RMS): trust neither the values nor their intervals. The drive may differ from {from} in \
+             properties that a fit does not change, such as its tracks; try another profile, or more requests",
+            human::ms(after.rms_ns),
+            human::ms(before.rms_ns)
+        ));
+    }
+    warnings
 }
 
 /// Fits the parameters of the profile `from`, a name or a TOML file, to the measurement of a real drive in the file
@@ -269,7 +293,7 @@ pub fn fit_to(path: &Path, options: &ReadOptions, from: &str, progress: &Progres
 
 /// Returns the JSON document that `imbrex fit --json` prints: the fitted values, and comparisons before and after the
 /// fit for both halves of the measurement.
-pub fn fit_document(path: &Path, from: &str, found: &Fit) -> Value {
+pub fn fit_document(path: &Path, from: &str, measured: &Measured, found: &Fit) -> Value {
     let half = |(before, after): &(Comparison, Comparison)| json!({"before": before, "after": after});
     json!({
         "schema": imbrex_calibrate::fit::SCHEMA,
@@ -279,5 +303,6 @@ pub fn fit_document(path: &Path, from: &str, found: &Fit) -> Value {
         "fitted_half": half(&found.first),
         "judged_half": half(&found.second),
         "values": found.fitted,
+        "warnings": warnings_of_fit(path, from, measured, found),
     })
 }

@@ -140,8 +140,8 @@ pub(crate) fn fitted(
     shown: &Bound<'_, PyAny>,
 ) -> PyResult<(String, String)> {
     let done = work::done(py, shown, move |progress| {
-        let (_, found) = measured::fit_to(&path, &reading(columns, units, device), &from, progress)?;
-        Ok((measured::fit_document(&path, &from, &found).to_string(), found.toml))
+        let (read, found) = measured::fit_to(&path, &reading(columns, units, device), &from, progress)?;
+        Ok((measured::fit_document(&path, &from, &read, &found).to_string(), found.toml))
     })?;
     Ok(done.value)
 }

@@ -14,12 +14,12 @@ use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
 use crate::probe::{check_distinct, check_writable, write_whole};
-use crate::validate::{distributions, facts_page, tell_notes};
+use crate::validate::{distributions, facts_page, tell};
 use imbrex::Failure;
 use imbrex::Progress;
 use imbrex::chart::Chart;
 use imbrex::human::{self, ms};
-use imbrex::measured::{fit_document, fit_to};
+use imbrex::measured::{fit_document, fit_to, warnings_of_fit};
 use imbrex::table_form::{Cell, Cells, Column};
 
 /// Columns of the table.
@@ -36,20 +36,10 @@ pub(crate) fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     let (measured, found) = fit_to(&args.measured.measured, &args.measured.options(), &args.from, &progress)?;
-    tell_notes(&args.measured.measured, &measured, quiet);
-    let (before, after) = &found.second;
-    if after.rms_ns > before.rms_ns {
-        notice!(
-            "on the half of the requests that was not used for fitting, the times differ more than before the fit ({} ms, before \
-             {} ms, RMS): trust neither the values nor their intervals. The drive may differ from {} in what a fit does not \
-             change, such as its tracks; try another profile with --from, or more requests",
-            ms(after.rms_ns),
-            ms(before.rms_ns),
-            args.from
-        );
-    }
+    let path = &args.measured.measured;
+    tell(warnings_of_fit(path, &args.from, &measured, &found), quiet);
     if args.json {
-        let document = fit_document(&args.measured.measured, &args.from, &found);
+        let document = fit_document(path, &args.from, &measured, &found);
         output::json(&document)?;
     } else if let Some(form) = args.table.table {
         output::part(&cells(&found).in_form(form));

@@ -4,9 +4,8 @@ mod page;
 
 pub(crate) use self::page::{distributions, facts_page};
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use imbrex_calibrate::measured::Measured;
 use imbrex_calibrate::validate::Validation;
 
 use crate::args::ValidateArgs;
@@ -17,7 +16,7 @@ use crate::output;
 use crate::probe::{check_writable, write_whole};
 use imbrex::Failure;
 use imbrex::human::ms;
-use imbrex::measured::{hold, validation_document};
+use imbrex::measured::{hold, validation_document, warnings_of};
 use imbrex::table_form::{Cell, Cells, Column};
 use imbrex::workload::inputs_of;
 
@@ -31,7 +30,7 @@ pub(crate) fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure>
     }
     let (path, options) = (&args.measured.measured, args.measured.options());
     let (measured, judged) = hold(path, &options, &args.drive, args.workload.as_deref())?;
-    tell_notes(path, &measured, quiet);
+    tell(warnings_of(path, &measured), quiet);
     if args.json {
         let document = validation_document(path, &args.drive, &measured, &judged.validation)?;
         output::json(&document)?;
@@ -49,12 +48,9 @@ pub(crate) fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure>
     Ok(ExitCode::Done)
 }
 
-/// Prints the notes of the reader of the measurement `path`, unless `quiet`. JSON documents have them as well.
-pub(crate) fn tell_notes(path: &Path, measured: &Measured, quiet: bool) {
-    for note in &measured.notes {
-        let note = format!("{}: {note}", path.display());
-        if quiet { message::keep(note) } else { message::notice(note) }
-    }
+/// Prints warnings, unless `quiet`. JSON documents have them as well.
+pub(crate) fn tell(warnings: Vec<String>, quiet: bool) {
+    warnings.into_iter().for_each(|warning| if quiet { message::keep(warning) } else { message::notice(warning) });
 }
 
 /// Returns the classes as a table for other programs, all requests first.
