@@ -62,16 +62,19 @@ pub(crate) fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let observed = Observed { front: front.clone(), visitors: visitors.clone() };
     let watchers = watchers(args, page_limits, &observed, quiet)?;
     let control = Controlled::start(args, &observed, quiet)?;
+    // A port that the system chose is named in any case: no client could find it otherwise.
+    let names_door = !quiet || matches!(&address, Some(Address::Tcp(host)) if chooses_port(host));
     // Control socket and live page are started first: clients expect both as soon as the NBD socket or block device
     // exists.
-    // Nobody could connect to a port that the system chose and nobody names.
-    let names_door = !quiet || matches!(&address, Some(Address::Tcp(host)) if chooses_port(host));
     let door = match (address, visitors, &args.vhost_user) {
         (Some(address), Some(visitors), _) => Door::nbd(&address, front.clone(), tls, visitors),
         (_, _, Some(path)) => Door::vhost_user(path, front.clone()),
         _ => Door::ublk(front.clone(), args.ublk.flatten()),
     };
     let served = door.map(|door| {
+        if !quiet {
+            tell_rules(front.facts(), &door);
+        }
         if names_door {
             tell_door(&door, &front, pace);
         }
@@ -122,11 +125,10 @@ fn lost(placement: Placement, path: &Path) -> Option<String> {
     }
 }
 
-/// Prints the drive's rules for the host, its name and size, and the address of the endpoint.
+/// Prints the drive's name and size, and the address of the endpoint.
 fn tell_door(door: &Door, front: &DriveServer, pace: Pace) {
     let (facts, shown) = (front.facts(), door.shown());
     let capacity = human::bytes(front.with(|drive, _| drive.capacity_bytes()));
-    tell_rules(facts, door);
     // Scripts wait for this line, so it is printed last.
     message!("serving {} ({capacity}, time {pace}) at {shown}; Ctrl-C ends it", facts.label);
 }
@@ -365,16 +367,20 @@ fn report(statistics: &imbrex_serve::statistics::Statistics, pace: Pace) {
     }
     for kind in statistics.kinds.iter().filter(|kind| kind.requests > 0) {
         let at = |share| human::duration_ns(kind.latency_ns.value_at_quantile(share));
-        message!(
-            "{:6} {} requests, {} errors, {}; latency p50 {}, p99 {}, longest {}",
+        let counts = format!(
+            "{:6} {} requests, {} errors, {}",
             kind.name,
             human::count(kind.requests),
             kind.errors,
             human::bytes(kind.bytes),
-            at(0.5),
-            at(0.99),
-            human::duration_ns(kind.latency_ns.max()),
         );
+        // Requests that the drive refused have no latency.
+        if kind.latency_ns.is_empty() {
+            message!("{counts}");
+            continue;
+        }
+        let longest = human::duration_ns(kind.latency_ns.max());
+        message!("{counts}; latency p50 {}, p99 {}, longest {longest}", at(0.5), at(0.99));
     }
     if pace != Pace::None && !statistics.lateness_ns.is_empty() {
         let at = |share| human::duration_ns(statistics.lateness_ns.value_at_quantile(share));

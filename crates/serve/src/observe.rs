@@ -295,7 +295,7 @@ fn seconds(ns: u64) -> f64 {
 
 fn requests(out: &mut String, statistics: &Statistics) {
     let counters = [
-        ("imbrex_requests_total", "Requests completed."),
+        ("imbrex_requests_total", "Requests answered, with or without an error."),
         ("imbrex_request_errors_total", "Requests answered with an error."),
         ("imbrex_request_bytes_total", "Bytes asked for or given."),
     ];

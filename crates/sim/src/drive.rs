@@ -105,8 +105,10 @@ impl DriveSpec {
 /// Returns whether two keys set one value: whether they are equal, or keys of a profile that differ in the unit of a time
 /// alone.
 fn is_one_key(one: &str, other: &str) -> bool {
-    let stem = |key: &str| ["_ns", "_us", "_ms"].iter().find_map(|unit| key.strip_suffix(unit)).map(str::to_owned);
-    one == other || one.contains('.') && stem(one).is_some_and(|one| Some(one) == stem(other))
+    fn stem(key: &str) -> Option<&str> {
+        ["_ns", "_us", "_ms"].iter().find_map(|unit| key.strip_suffix(unit)).filter(|stem| stem.contains('.'))
+    }
+    one == other || stem(one).is_some_and(|one| Some(one) == stem(other))
 }
 
 /// Initial divisor of the margin by which a drive is grown beyond proportion: a 512th of its size. The margin is needed

@@ -70,7 +70,7 @@ impl Malformed {
 /// to be widened to whole sectors. Returns `None` if the range has more sectors than one request may have, or ends past
 /// 2^64 bytes.
 #[inline]
-pub(crate) fn sectors_of(offset_bytes: u64, bytes: u64) -> Option<(Lba, u32, bool)> {
+pub fn sectors_of(offset_bytes: u64, bytes: u64) -> Option<(Lba, u32, bool)> {
     let end_bytes = offset_bytes.checked_add(bytes)?;
     let start = offset_bytes / SECTOR_BYTES;
     let sectors = if bytes == 0 { 0 } else { end_bytes.div_ceil(SECTOR_BYTES) - start };

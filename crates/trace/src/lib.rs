@@ -20,6 +20,7 @@ mod table;
 pub mod throughput;
 pub mod writers;
 
+pub use admission::sectors_of;
 pub use facts::Facts;
 pub use formats::{Opened, open};
 pub use input::Input;

@@ -1,7 +1,7 @@
 //! Reads any csv with a column `latency`: `--columns time,op,offset,size,latency --units s,,B,B,us`.
 
-use imbrex_disk::{Command, Lba, Operation, SimDuration, SimTime};
-use imbrex_trace::TraceError;
+use imbrex_disk::{Command, Operation, SimDuration, SimTime};
+use imbrex_trace::{TraceError, sectors_of};
 use imbrex_units::names::suggestion;
 
 use super::record::ReadOptions;
@@ -30,7 +30,7 @@ enum Line {
         command: Command,
         taken_ns: u64,
         /// Whether the request had parts of sectors, and the command has these sectors whole.
-        is_enlarged: bool,
+        is_widened: bool,
     },
     /// A flush, which has no address, or a request without an answer.
     LeftOut,
@@ -44,11 +44,11 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Me
     let mut measured = Measured { format: "csv".into(), ..Measured::default() };
     let mut next = SimTime::ZERO;
     let mut origin = None;
-    let (mut left_out, mut enlarged) = (0, 0);
+    let (mut left_out, mut widened) = (0, 0);
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let (time, command, taken_ns) = match columns.line(line) {
-            Ok(Line::Request { time, command, taken_ns, is_enlarged }) => {
-                enlarged += u64::from(is_enlarged);
+            Ok(Line::Request { time, command, taken_ns, is_widened }) => {
+                widened += u64::from(is_widened);
                 (time, command, taken_ns)
             }
             Ok(Line::LeftOut) => {
@@ -81,10 +81,8 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Me
     if left_out > 0 {
         measured.notes.push(format!("{left_out} flushes and requests without an answer are left out"));
     }
-    if enlarged > 0 {
-        measured
-            .notes
-            .push(format!("{enlarged} requests begin or end within a sector of 512 bytes: enlarged to whole sectors"));
+    if widened > 0 {
+        measured.notes.push(format!("requests widened to whole sectors of 512 bytes: {widened}"));
     }
     measured.requests.sort_by_key(|request| request.issued);
     Ok(measured)
@@ -154,9 +152,11 @@ impl Columns {
         };
         let offset = bytes(self.offset, "an offset")?;
         let length = bytes(self.size, "a size")?;
-        let end = offset.checked_add(length).filter(|_| length > 0).ok_or("a size above 0")?;
-        let first = offset / 512;
-        let sectors = u32::try_from(end.div_ceil(512) - first).map_err(|_| "a size below 2 TiB")?;
+        if length == 0 {
+            return Err("a size above 0");
+        }
+        let (lba, sectors, is_widened) =
+            sectors_of(offset, length).ok_or("an offset and a size that a drive can have")?;
         let time = match self.time {
             Some((at, unit)) => Some(time_ns(word(at, "a time")?, unit).ok_or("a time")?),
             None => None,
@@ -166,11 +166,6 @@ impl Columns {
             return Ok(Line::LeftOut);
         }
         let taken_ns = time_ns(latency, self.latency.1).ok_or("a latency")?;
-        Ok(Line::Request {
-            time,
-            command: Command { operation, fua: false, sectors, lba: Lba(first) },
-            taken_ns,
-            is_enlarged: !offset.is_multiple_of(512) || !end.is_multiple_of(512),
-        })
+        Ok(Line::Request { time, command: Command { operation, fua: false, sectors, lba }, taken_ns, is_widened })
     }
 }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use imbrex_device::DeviceError;
 use imbrex_device::check::{Finding, check_image};
 use imbrex_device::image::scrub::Flaw;
 use imbrex_device::media::file::{FileMedium, Mode};
@@ -28,7 +29,7 @@ pub(super) fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode
     let checked = check_image(media, &place(image), &mut |done, all| tell(&bar, done, all))?;
     bar.finish_and_clear();
     let findings = &checked.findings;
-    let tried = if findings.is_empty() { None } else { tried(image, as_json)? };
+    let tried = if findings.is_empty() { None } else { Some(tried(image, as_json)?) };
     if as_json {
         let document = json!({
             "schema": "imbrex.drive-check/1",
@@ -36,7 +37,7 @@ pub(super) fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode
             "is_whole": findings.is_empty(),
             "findings": listed(findings),
             "lost": runs(&checked.lost),
-            "repair": tried.as_ref().map(|tried| json!({
+            "repair": tried.as_ref().and_then(|tried| tried.as_ref().ok()).map(|tried| json!({
                 "is_emptied": tried.is_emptied,
                 "lost": runs(&tried.lost),
             })),
@@ -46,29 +47,28 @@ pub(super) fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode
         for finding in findings {
             output::line(&format!("{}: {finding}", image.display()));
         }
-        if findings.is_empty() {
-            output::line(&format!("{}: whole{}", image.display(), known_lost(&checked.lost)));
-        } else {
-            output::line(&format!("{}: damaged; {}", image.display(), advice(image, tried.as_ref())));
-        }
+        let words = match tried {
+            None => format!("whole{}", known_lost(&checked.lost)),
+            Some(Ok(tried)) => format!("damaged; {}", advice(image, &tried)),
+            Some(Err(reason)) => format!("damaged, and cannot be repaired ({reason}): restore it from a copy"),
+        };
+        output::line(&format!("{}: {words}", image.display()));
     }
     Ok(if findings.is_empty() { ExitCode::Done } else { ExitCode::Damage })
 }
 
-/// Repairs the image in memory, and returns the result. Returns `None` if it cannot be repaired.
-fn tried(image: &Path, is_silent: bool) -> Result<Option<Repaired>, Failure> {
+/// Repairs the image in memory, and returns the result, or the reason why it cannot be repaired.
+fn tried(image: &Path, is_silent: bool) -> Result<Result<Repaired, DeviceError>, Failure> {
     let media = Overlay::new(FileMedium::open(image, Mode::Read, false)?);
     let bar = Progress::on_terminal(is_silent).bytes("trying a repair in memory");
     let repaired = repair_image(media, &place(image), &mut |done, all| tell(&bar, done, all));
     bar.finish_and_clear();
-    Ok(repaired.ok().map(|(repaired, _)| repaired))
+    Ok(repaired.map(|(repaired, _)| repaired))
 }
 
 /// Returns the end of the message about a damaged image: the losses of a repair.
-fn advice(image: &Path, tried: Option<&Repaired>) -> String {
-    let image = image.display();
-    let repair = format!("`imbrex drive check {image} --repair`");
-    let Some(tried) = tried else { return "it cannot be repaired: restore it from a copy".into() };
+fn advice(image: &Path, tried: &Repaired) -> String {
+    let repair = format!("`imbrex drive check {} --repair`", image.display());
     let sectors: u64 = tried.lost.iter().map(|(_, sectors)| sectors.0).sum();
     match (tried.is_emptied, sectors) {
         (true, _) => format!("{repair} would empty it, for its map is lost: restore it from a copy, or copy it first"),

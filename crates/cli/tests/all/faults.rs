@@ -158,6 +158,8 @@ fn whoever_cannot_be_served_is_told_what_to_do() {
         ("--nbd unix:letter", 1, "end the program that listens there (or remove the file of that name)"),
         ("--nbd unix:no/socket", 1, "make the socket's folder first"),
         ("--nbd unix:s --window 80", 2, "--window with an address such as 127.0.0.1:8080"),
+        ("--nbd unix:s --newcomer-rate 0", 2, "at least 1"),
+        ("--nbd unix:s --window 127.0.0.1:0 --page-header 1", 2, "at least 8 KiB"),
         ("--nbd unix:s --stats no/socket", 1, "make the socket's folder first"),
         ("--nbd unix:s --time -1x", 2, "expected real, none, or a factor"),
         ("--nbd tcp:0 --tls-cert none --tls-key none", 1, "files in PEM"),

@@ -128,3 +128,11 @@ fn a_sweep_has_the_means_and_their_intervals() {
         assert!(is_near(half, expected("half_width_95")) && half > 0.0, "{column}: ±{half}");
     }
 }
+
+#[test]
+fn seeds_beyond_the_largest_are_refused() {
+    let largest = u64::MAX.to_string();
+    let output = imbrex(&["simulate", WORK, "-d", DRIVE, "--seed", &largest, "--seeds", "2"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there are no seeds after"));
+}

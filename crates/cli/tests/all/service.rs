@@ -1,6 +1,7 @@
 //! Goal: a service manager learns when a drive or a directory is served, and not before. Method: a datagram socket stands
 //! for systemd's; when its message arrives, a client must find the server.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -53,4 +54,18 @@ fn a_directory_is_reported_ready_when_it_is_mounted() {
     std::fs::write(folder.path().join("files/letter"), "to a friend").expect("it is mounted");
     end(child);
     assert!(!folder.path().join("files/letter").exists(), "it was written into the directory below");
+}
+
+#[test]
+fn a_port_that_the_system_chose_is_named_with_quiet_too() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_imbrex"));
+    command.args(["serve", "--drive", "caveat-1g", "--nbd", "tcp:0", "--window", "127.0.0.1:0", "--quiet"]);
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let mut line = || lines.next().expect("a line").expect("text");
+    assert!(line().contains("http://127.0.0.1:"));
+    let said = line();
+    let port = said.split("nbd://").nth(1).and_then(|rest| rest.split([':', ';']).nth(1)).expect("an address");
+    std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap_or_else(|error| panic!("{said}: {error}"));
+    end(child);
 }

@@ -54,3 +54,26 @@ fn a_distribution_is_held_against_as_many_requests_of_its_kind() {
     let given = ["validate", "several.json", "-d", DRIVE, "--json", "--workload", "rw=randread,bs=4k,number_ios=50"];
     assert_eq!(json(folder.path(), &given)["requests"], 100);
 }
+
+#[test]
+fn a_fit_that_serves_the_other_half_worse_brings_a_warning() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let workload = "rw=randrw,bs=16k,size=100g,number_ios=400";
+    let caches = ["--write-cache", "off", "--read-ahead", "off"];
+    let simulate = ["simulate", workload, "-d", "cmr-7200", "--per-io", "--out", "own", "-q"];
+    let made = imbrex(folder.path(), &[&simulate[..], &caches].concat());
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    // The profile of another drive: its seek curve and its rotation differ.
+    let profile = "base = \"cmr-5900\"\nname = \"other\"\nsummary = \"another drive\"\n[host]\nwrite_cache_bytes = 0\n\
+                   read_ahead_bytes = 0\n";
+    std::fs::write(folder.path().join("other.toml"), profile).expect("the folder is there");
+    let fitted = json(folder.path(), &["fit", "own/ios.parquet", "--from", "other.toml", "--json"]);
+    let rms = |when: &str| fitted["judged_half"][when]["rms_ns"].as_u64().expect("a number");
+    let warns = fitted["warnings"].to_string().contains("differ more than before the fit");
+    assert!(rms("after") > rms("before") && warns, "{fitted}");
+    // From its own profile the drive is fitted without a warning.
+    let own = profile.replace("cmr-5900", "cmr-7200");
+    std::fs::write(folder.path().join("own.toml"), own).expect("the folder is there");
+    let fitted = json(folder.path(), &["fit", "own/ios.parquet", "--from", "own.toml", "--json"]);
+    assert!(!fitted["warnings"].to_string().contains("differ more"), "{fitted}");
+}

@@ -229,7 +229,7 @@ impl Positions {
 }
 
 /// Converts `a.b_ms = 20`, and `a.b_ns = 20ms`, to `a.b_ns = 20000000`, and `a.b_bytes = 64MiB` to
-/// `a.b_bytes = 67108864`. Returns `None` if the key has another ending, or the value is not a number or has no unit.
+/// `a.b_bytes = 67108864`. Returns `None` for all other pairs, which stay as they are.
 fn in_base_units(key: &str, value: &str) -> Option<(String, String)> {
     let is_plain = value.parse::<f64>().is_ok();
     if key.ends_with("_bytes") && !is_plain {

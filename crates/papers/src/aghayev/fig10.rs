@@ -26,7 +26,7 @@ const OFFSET_MIB: u64 = 2_384_200;
 const PAUSE: SimDuration = SimDuration(3_000_000_000);
 const SHORT_PAUSE: SimDuration = SimDuration(2_000_000_000);
 /// Time from the start of the pause in which the paper has the two short seeks (fig. 11).
-const SHORT: SimDuration = SimDuration(200_000_000);
+const SEEKS_WITHIN: SimDuration = SimDuration(200_000_000);
 
 fn run(replication: &Replication) -> Result<Report, Failure> {
     let mut report = Report {
@@ -195,7 +195,7 @@ fn with_seeks(report: &mut Report, replication: &Replication) -> Result<(), Fail
     let trial = test_3(&format!("{SEAGATE}:idle_visits=2"), 31, PAUSE, replication)?;
     let from = last_write(&trial);
     let inner = radial_tracks(SEAGATE) - 1.0;
-    let visits = trial.path(from, from + SHORT).into_iter().filter(|&(_, track)| track == inner).count();
+    let visits = trial.path(from, from + SEEKS_WITHIN).into_iter().filter(|&(_, track)| track == inner).count();
     report.claim(
         ClaimKind::ByConstruction,
         "Seagate: seeks from the outer to the inner diameter and back in the first 200 ms of the pause",

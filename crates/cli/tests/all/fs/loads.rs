@@ -150,6 +150,8 @@ fn mistakes_are_told() {
         (&["fs", "capacity", "--fit", "nearest"][..], "best, worst, first, next, last-accessed"),
         (&["fs", "capacity", "--step", "0"], "--step"),
         (&["fs", "capacity", "--step", "much"], "percentage"),
+        (&["fs", "capacity", "--step", "50", "--most", "10"], "more than --most 10"),
+        (&["fs", "bench", "lfs", "/tmp", "--file-size", "4096"], "units of 8192 bytes"),
         (&["fs", "capacity", "--deletes", "newest"], "weighted, random, oldest, directory, or runs=FILES"),
         (&["fs", "age", "/tmp", "--deletes", "runs=0"], "at least one file"),
         (&["fs", "age", "/tmp", "--fill", "1"], "--fill"),

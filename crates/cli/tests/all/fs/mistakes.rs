@@ -50,6 +50,13 @@ fn devices_that_are_none_are_refused() {
         1,
         &["as conventional and drive-managed drives do", "imbrex drive create"],
     );
+    let plain = bench.folder().join("plain");
+    std::fs::File::create(&plain).and_then(|file| file.set_len(64 << 20)).unwrap();
+    text(&["fs", "mkfs", word(&plain), "--store", "log"]);
+    for seeds in ["1", "2"] {
+        let words = ["fs", "bench", "lfs", word(&plain), "--file-size", "1MB", "--seeds", seeds];
+        fails(&words, 1, &["no drive with a simulated time", "imbrex drive create"]);
+    }
     let file = bench.folder().join("file");
     std::fs::write(&file, vec![1; 1 << 20]).unwrap();
     fails(&["fs", "mkfs", word(&file)], 1, &["as conventional and drive-managed drives do"]);

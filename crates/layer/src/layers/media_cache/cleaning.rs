@@ -50,7 +50,7 @@ impl MediaCache {
         let is_kept = matches!(self.cleaning.now, Some((_, Stage::Rewriting(_) | Stage::Noting)));
         if !is_kept {
             self.cleaning.now = None;
-            self.cleaning.has_visited = false;
+            self.cleaning.has_begun = false;
         }
     }
 
@@ -93,7 +93,7 @@ impl MediaCache {
                 self.cleaning.now = Some((band, Stage::Visiting(0)));
             }
         }
-        self.cleaning.has_visited = true;
+        self.cleaning.has_begun = true;
         let (band, stage) = self.cleaning.now.expect("it was begun");
         self.cleaning.because(band, Due::Idle, AreaKind::Cache);
         self.advance(band, stage, plan);

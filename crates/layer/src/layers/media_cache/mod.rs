@@ -9,7 +9,8 @@
 //! - A band that is covered by one write, or by joined commands, is written in its own place ([`streams`]).
 //! - TRIM marks sectors as absent in the map, and reaches the medium when their band is cleaned.
 //!
-//! Does not model: the place where a drive parks its heads (Aghayev 2015 §4.5); the cost of writing the map if the cache is overwritten in place, which has not been measured.
+//! Does not model: the place where a drive parks its heads (Aghayev 2015 §4.5); the cost of writing the map if the cache
+//! is overwritten in place, which has not been measured.
 //!
 //! Journal records: [`record`].
 //!

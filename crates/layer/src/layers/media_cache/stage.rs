@@ -32,7 +32,7 @@ pub(super) struct Cleaning {
     pub(super) from: u64,
     pub(super) is_open: bool,
     /// Whether background work has begun since the last host command.
-    pub(super) has_visited: bool,
+    pub(super) has_begun: bool,
     /// The reason of the next phases of the cleaning.
     pub(super) reason: Option<Reason>,
     pub(super) runs: Vec<MappedRun>,
@@ -52,7 +52,7 @@ impl Cleaning {
     pub(super) fn is_visiting(&self, visits: u64) -> bool {
         match self.now {
             Some((_, stage)) => matches!(stage, Stage::Visiting(_)),
-            None => visits > 0 && !self.has_visited,
+            None => visits > 0 && !self.has_begun,
         }
     }
 
