@@ -44,7 +44,7 @@ mod trace_info;
 mod usage;
 mod validate;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use clap_complete::CompleteEnv;
 use imbrex::Failure;
 
@@ -58,7 +58,7 @@ pub fn main() -> std::process::ExitCode {
     file_limit::report_as_error();
     // Ends the process if a shell asks for completions.
     CompleteEnv::with_factory(Cli::command).var(manual::COMPLETION_VARIABLE).complete();
-    let cli = Cli::try_parse_from(fs::helper::arguments()).unwrap_or_else(|error| usage::leave(&error));
+    let cli = args::parse(fs::helper::arguments()).unwrap_or_else(|error| usage::leave(&error));
     if let Command::Fs(fs::args::FsCommand::Mount(_)) = &cli.command {
         imbrex_fuse::share_memory();
     }

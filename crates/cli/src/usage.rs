@@ -9,8 +9,8 @@ use crate::output;
 
 /// Error messages of Rust's number parsers, each with its replacement in plain words.
 const WORDS: [(&str, &str); 4] = [
-    ("invalid digit found in string", "expected a whole number"),
-    ("cannot parse integer from empty string", "expected a whole number, and there is nothing"),
+    ("invalid digit found in string", "expected a whole number from 0"),
+    ("cannot parse integer from empty string", "expected a whole number from 0, and there is nothing"),
     ("number too large to fit in target type", "the number is too large"),
     ("number too small to fit in target type", "the number is too small"),
 ];
@@ -59,10 +59,8 @@ fn in_plain_words(words: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-    use crate::args::Cli;
+    use crate::args;
 
     #[test]
     fn wrong_command_lines_have_the_form_of_all_errors() {
@@ -80,11 +78,15 @@ mod tests {
                 "imbrex: invalid value 'full' for '--sync <WHAT>'\n  [possible values: none, barrier]\n  try: --help\n",
             ),
             (
+                &["simulate", "x", "--limit", "-1"],
+                "imbrex: invalid value '-1' for '--limit <REQUESTS>': invalid digit found in string\n  try: --help\n",
+            ),
+            (
                 &["simulate", "x", "--limit", "a\nerror: b"],
                 "imbrex: invalid value 'a\nerror: b' for '--limit <REQUESTS>': invalid digit found in string\n  try: --help\n",
             ),
         ] {
-            let error = Cli::try_parse_from([&["imbrex"], words].concat()).expect_err("it is wrong");
+            let error = args::parse([&["imbrex"], words].concat()).expect_err("it is wrong");
             assert_eq!(in_our_form(&error.render().to_string()), expected);
         }
     }

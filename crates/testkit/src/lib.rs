@@ -12,6 +12,7 @@
 pub mod browser;
 pub mod contents;
 pub mod drawings;
+pub mod fill;
 pub mod history;
 pub mod loop_device;
 pub mod nbd_client;

@@ -19,9 +19,10 @@ mod table;
 mod trace;
 mod workload;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Command as Clap, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::complete;
 
@@ -61,6 +62,26 @@ pub(crate) struct Cli {
     /// Print nothing but results, warnings and errors.
     #[arg(long, short, global = true)]
     pub quiet: bool,
+}
+
+/// Returns the command line in `words`, of which the first is the name of the program.
+///
+/// # Errors
+/// The error or the help that the words ask for, with the usage of their command.
+pub(crate) fn parse<W: Into<OsString> + Clone>(words: impl IntoIterator<Item = W>) -> Result<Cli, clap::Error> {
+    let mut command = with_negative_numbers(Cli::command());
+    let found = command.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches(&found).map_err(|error| error.format(&mut command))
+}
+
+/// Lets every option take a negative number as its value, so that the option itself says which numbers it takes.
+fn with_negative_numbers(command: Clap) -> Clap {
+    let is_option = |argument: &clap::Arg| !argument.is_positional() && argument.get_action().takes_values();
+    let command = command.mut_args(|argument| {
+        let takes = is_option(&argument);
+        argument.allow_negative_numbers(takes)
+    });
+    command.mut_subcommands(with_negative_numbers)
 }
 
 /// The commands.

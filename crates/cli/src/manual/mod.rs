@@ -144,7 +144,6 @@ fn sections(path: &str) -> Roff {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
 
     use super::*;
 
@@ -174,7 +173,7 @@ mod tests {
                 // `drive fault FILE unreadable` has the image between its words.
                 assert!(command.split(' ').all(|word| line.split(' ').any(|other| other == word)), "{command}: {line}");
                 let words = std::iter::once("imbrex").chain(line.split_whitespace());
-                Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
+                crate::args::parse(words).unwrap_or_else(|error| panic!("{line}: {error}"));
             }
         }
     }

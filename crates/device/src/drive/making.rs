@@ -103,6 +103,9 @@ pub fn create_file_of(path: &Path, header: Header, drive: Drive) -> Result<Opene
 fn cannot_make(path: &Path, cause: io::Error) -> DeviceError {
     let reason = match cause.kind() {
         io::ErrorKind::AlreadyExists => "exists already, and was not changed: take another name, or remove it first",
+        io::ErrorKind::NotFound if path.parent().is_some_and(Path::is_dir) => {
+            "cannot be made: the file system of its folder takes no new files of this name"
+        }
         io::ErrorKind::NotFound => "lies in a folder that is not there; make the folder first",
         _ => return DeviceError::medium(path.display().to_string(), cause),
     };

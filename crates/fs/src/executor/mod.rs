@@ -136,11 +136,16 @@ impl Executor {
     /// Starts a task. The task is first polled when the executor runs next, and runs even if its handle is dropped. Its
     /// device time is charged to the cause (purpose) of the task that starts it.
     pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> JoinHandle<T> {
+        self.spawn_boxed(Box::pin(task))
+    }
+
+    /// Starts a boxed task, as [`Executor::spawn`] does. It is compiled once for a type of result, not for every task.
+    fn spawn_boxed<T: 'static>(&self, task: Local<'static, T>) -> JoinHandle<T> {
         match self.cause() {
             Cause::Data => self.0.tasks.spawn(task),
             cause => {
                 let executor = self.clone();
-                self.0.tasks.spawn(async move { executor.for_cause(cause, task).await })
+                self.0.tasks.spawn(Box::pin(async move { executor.for_cause(cause, task).await }))
             }
         }
     }
@@ -252,7 +257,10 @@ impl Executor {
     /// # Errors
     /// [`Stalled`] if `task` is not done and no task can ever continue.
     pub fn run<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Result<T, Stalled> {
-        let joined = self.spawn(task);
+        self.run_joined(&self.spawn(task))
+    }
+
+    fn run_joined<T>(&self, joined: &JoinHandle<T>) -> Result<T, Stalled> {
         loop {
             if let Some(result) = joined.take() {
                 return Ok(result);

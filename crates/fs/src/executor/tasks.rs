@@ -6,7 +6,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,9 +14,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::Local;
+
 /// Task, kept until it is done.
 struct Task {
-    work: Pin<Box<dyn Future<Output = ()>>>,
+    work: Local<'static, ()>,
     waker: Waker,
 }
 
@@ -86,7 +87,7 @@ impl Tasks {
         !self.ready.locked().is_empty()
     }
 
-    pub(super) fn spawn<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> JoinHandle<T> {
+    pub(super) fn spawn<T: 'static>(&self, work: Local<'static, T>) -> JoinHandle<T> {
         let joined = JoinHandle { shared: Rc::new(Shared { result: RefCell::new(None), waker: RefCell::new(None) }) };
         let shared = joined.shared.clone();
         let work = Box::pin(async move {

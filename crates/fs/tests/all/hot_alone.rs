@@ -15,10 +15,10 @@ use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::{Harm, Trial};
 use imbrex_fs::verify::{Operation, perform, scripts, with_files_alone};
-use imbrex_fs::{Bounds, Executor, Fs, FsError};
+use imbrex_fs::{Executor, Fs, FsError};
 use uuid::Uuid;
 
-use crate::support::sequences::{is_long, judge_sequences_of_three, on, setting};
+use crate::support::sequences::{is_long, judge_sequences_of_three, on, setting, with_bounds};
 
 const DRIVES: usize = 3;
 
@@ -30,25 +30,22 @@ fn sequences_of_three_operations_are_found_as_promised() {
 #[test]
 fn long_sequences_are_found_as_promised_also_where_a_mirror_dies_in_use() {
     let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_LONG", 1));
-    for (name, usual) in with_files_alone() {
-        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
-        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
-            for seed in first..first + count {
-                let operations = scripts::long_with_reads(seed, 120);
-                // A drive that died in use returns as it was then, or stays away. In the short form one copy dies early,
-                // and the other one late.
-                let dying = (0..2).flat_map(|copy| {
-                    let harms = vec![Harm::None, Harm::CopyLost(copy), Harm::CopyAltered(copy)];
-                    let moments = [10 + seed * 13, 70 + seed * 17];
-                    let moments = if is_long() { moments.to_vec() } else { vec![moments[copy]] };
-                    moments.into_iter().map(move |events| (Some((trial.drives + copy, events)), harms.clone()))
-                });
-                for (dies, harms) in [(None, trial.harms.clone())].into_iter().chain(dying) {
-                    let trial = Trial { random_subsets: 2, dies, harms, ..trial.clone() };
-                    let tally = judge(&trial, &operations)
-                        .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, seed {seed}, {dies:?}: {why}"));
-                    println!("{name}, {bounds} bounds, {dies:?}: {tally:?}");
-                }
+    for (name, trial) in with_bounds(with_files_alone()) {
+        for seed in first..first + count {
+            let operations = scripts::long_with_reads(seed, 120);
+            // A drive that died in use returns as it was then, or stays away. In the short form one copy dies early,
+            // and the other one late.
+            let dying = (0..2).flat_map(|copy| {
+                let harms = vec![Harm::None, Harm::CopyLost(copy), Harm::CopyAltered(copy)];
+                let moments = [10 + seed * 13, 70 + seed * 17];
+                let moments = if is_long() { moments.to_vec() } else { vec![moments[copy]] };
+                moments.into_iter().map(move |events| (Some((trial.drives + copy, events)), harms.clone()))
+            });
+            for (dies, harms) in [(None, trial.harms.clone())].into_iter().chain(dying) {
+                let trial = Trial { random_subsets: 2, dies, harms, ..trial.clone() };
+                let tally =
+                    judge(&trial, &operations).unwrap_or_else(|why| panic!("{name}, seed {seed}, {dies:?}: {why}"));
+                println!("{name}, {dies:?}: {tally:?}");
             }
         }
     }

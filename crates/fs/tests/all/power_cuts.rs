@@ -8,7 +8,7 @@ use imbrex_fs::verify::cuts::{Tally, judge};
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, scripts, toys, with_whole_files};
 
-use crate::support::sequences::{is_long, setting};
+use crate::support::sequences::{is_long, setting, with_bounds};
 
 /// Prefixes of the names of toys.
 const STORES: [&str; 3] = ["strict-append", "caveat", "log"];
@@ -60,20 +60,16 @@ fn long_sequences_are_found_as_promised() {
 #[test]
 fn files_that_the_cleaner_moves_as_a_whole_are_found_as_promised() {
     let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_LONG", 2));
-    for (name, usual) in with_whole_files() {
-        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
-        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
-            let trial = Trial { random_subsets: 2, ..trial };
-            let judged = (first..first + count).map(|seed| {
-                // Zones are emptied repeatedly.
-                let chosen = scripts::long(seed, 100);
-                let operations: Vec<Operation> =
-                    chosen.chunks(4).flat_map(|some| [some, &[Operation::Sync, Operation::Clean]].concat()).collect();
-                judge(&trial, &operations)
-                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, seed {seed}: {why}\n{operations:#?}"))
-            });
-            println!("{name}, {bounds} bounds: {:?}", sum(judged));
-        }
+    for (name, trial) in with_bounds(with_whole_files()) {
+        let trial = Trial { random_subsets: 2, ..trial };
+        let judged = (first..first + count).map(|seed| {
+            // Zones are emptied repeatedly.
+            let chosen = scripts::long(seed, 100);
+            let operations: Vec<Operation> =
+                chosen.chunks(4).flat_map(|some| [some, &[Operation::Sync, Operation::Clean]].concat()).collect();
+            judge(&trial, &operations).unwrap_or_else(|why| panic!("{name}, seed {seed}: {why}\n{operations:#?}"))
+        });
+        println!("{name}: {:?}", sum(judged));
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
+use imbrex_testkit::fill::numbered_words;
 use imbrex_testkit::patience::{PATIENCE, until};
 use imbrex_testkit::tmpfs::Tmpfs;
 
@@ -21,7 +22,7 @@ const WRITERS: usize = 4;
 
 /// Returns the contents of the file with this number.
 fn contents(number: u64) -> Vec<u8> {
-    (0..FILE_BYTES as u64 / 8).flat_map(|word| (number << 32 | word).to_le_bytes()).collect()
+    numbered_words(number, FILE_BYTES)
 }
 
 /// Writes a file and makes it durable.

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use imbrex_layer::registry;
+use imbrex_testkit::fill::numbered_words;
 use imbrex_testkit::server::fetch;
 use imbrex_testkit::tmpfs::Tmpfs;
 
@@ -17,7 +18,7 @@ const PIECE: u64 = 64 << 10;
 const ENOSPC: u32 = 28;
 
 fn piece(number: u64) -> Vec<u8> {
-    (0..PIECE / 8).flat_map(|word| (number << 32 | word).to_le_bytes()).collect()
+    numbered_words(number, PIECE as usize)
 }
 
 /// Reads the first `pieces` pieces of the drive and compares them.

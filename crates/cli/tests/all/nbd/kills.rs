@@ -1,21 +1,21 @@
 //! Goal: on every layer, no acknowledged write is lost when the server is killed. Method: a client with many writes in
-//! flight stamps every sector and records the acknowledged stamps. Ten times the server is killed with SIGKILL during
+//! flight stamps every sector and records the acknowledged stamps. Repeatedly the server is killed with SIGKILL during
 //! the work and started again, and every sector must hold the last acknowledged stamp or one in flight. Then fio writes
 //! with checksums from two jobs at once, the server is killed, and fio verifies.
 //!
-//! 256 MB per layer; the variant with 10 GB is `long_`, for `make test-long`.
+//! Five kills and 64 MiB per layer; the variant with ten kills and 10 GiB is `long_`, for `make test-long`.
 
 use std::collections::BTreeMap;
 
 use imbrex_layer::verify::toy::below;
 use imbrex_layer::{LayerInfo, registry};
+use imbrex_testkit::fill::{fill_with, is_filled_with};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
 
 use super::common::*;
 
 const SECTOR: u64 = 512;
-const KILLS: u64 = 10;
 /// Number of requests in flight at once.
 const WINDOW: usize = 16;
 
@@ -67,17 +67,9 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap())
 }
 
-/// Fills a sector with its stamp and number, repeated.
-fn stamp(into: &mut [u8], stamp: u64, sector: u64) {
-    for pair in into.chunks_exact_mut(16) {
-        pair[..8].copy_from_slice(&stamp.to_le_bytes());
-        pair[8..].copy_from_slice(&sector.to_le_bytes());
-    }
-}
-
 fn is_stamped(bytes: &[u8], stamp: u64, sector: u64) -> bool {
     let sector = if stamp == 0 { 0 } else { sector };
-    bytes.chunks_exact(16).all(|pair| word(&pair[..8]) == stamp && word(&pair[8..]) == sector)
+    is_filled_with(bytes, stamp, sector)
 }
 
 /// Writes at random, and kills the server once `bytes` were acknowledged; answers sent before its end count too.
@@ -107,7 +99,7 @@ fn write_and_kill(
             payload.clear();
             payload.resize(if is_zero { 0 } else { (sectors * SECTOR) as usize }, 0);
             for (sector, into) in (first..).zip(payload.chunks_exact_mut(SECTOR as usize)) {
-                stamp(into, cookie, sector);
+                fill_with(into, cookie, sector);
             }
             expected.in_flight.insert(cookie, (first, sectors, if is_zero { 0 } else { cookie }));
             let command = if is_zero { WRITE_ZEROES } else { WRITE };
@@ -131,7 +123,7 @@ fn write_and_kill(
     }
 }
 
-fn survives(layer: &LayerInfo, bytes: u64) {
+fn survives(layer: &LayerInfo, kills: u64, bytes: u64) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let image = image(folder.path(), &small_drive(folder.path(), layer));
     let sectors_max = match layer.name {
@@ -147,8 +139,8 @@ fn survives(layer: &LayerInfo, bytes: u64) {
     let sectors = (client.capacity_bytes / SECTOR) as usize;
     let mut expected = Expected { durable: vec![0; sectors], in_flight: BTreeMap::new() };
     let mut next_stamp = 1;
-    for kill in 0..KILLS {
-        let share = bytes / KILLS;
+    for kill in 0..kills {
+        let share = bytes / kills;
         write_and_kill(&mut server, &mut client, &mut expected, &mut random, &mut next_stamp, share, sectors_max);
         server = Server::start(folder.path(), &[&image, "--time", "none"]);
         client = Client::connect(&server.socket);
@@ -193,24 +185,24 @@ fn fio_survives(layer: &LayerInfo, server: &mut Server, start: impl Fn() -> Serv
     server.stop();
 }
 
-fn every_layer_survives(bytes: u64) {
+fn every_layer_survives(kills: u64, bytes: u64) {
     let only = std::env::var("IMBREX_LAYER").ok();
     // Losses of a host-managed drive are the host's responsibility, and fio does not keep the rules of zones.
     let drive_managed = registry::all().into_iter().filter(|layer| !layer.host_managed);
     for layer in drive_managed.filter(|layer| only.as_deref().is_none_or(|only| only == layer.name)) {
-        survives(layer, bytes);
+        survives(layer, kills, bytes);
     }
 }
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
-    every_layer_survives(64 << 20);
+    every_layer_survives(5, 64 << 20);
 }
 
 #[test]
 #[ignore = "takes minutes: 10 GB a layer"]
 fn long_nothing_acknowledged_is_lost_in_ten_gigabytes() {
-    every_layer_survives(10 << 30);
+    every_layer_survives(10, 10 << 30);
 }
 
 /// A drive in zones without a volatile cache makes each answer durable without a flush, the moved pointer included.
@@ -266,7 +258,7 @@ fn what_was_flushed_outlives_the_server_behind_a_volatile_cache() {
             for number in 0..100 {
                 let (sector, value) = (below(&mut random, 1000), round * 1000 + half * 500 + number);
                 let mut bytes = vec![0; SECTOR as usize];
-                stamp(&mut bytes, value, sector);
+                fill_with(&mut bytes, value, sector);
                 assert_eq!(client.write(sector * SECTOR, &bytes), 0);
                 if half == 0 {
                     flushed.insert(sector, value);

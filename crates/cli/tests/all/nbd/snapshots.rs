@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use imbrex_layer::registry;
+use imbrex_testkit::fill::fill_with;
 use imbrex_testkit::random::Random;
 use serde_json::Value;
 
@@ -71,13 +72,6 @@ pub(crate) struct Load {
     acknowledged: Arc<Vec<AtomicU64>>,
 }
 
-fn fill(into: &mut [u8], stamp: u64, block: u64) {
-    for pair in into.chunks_exact_mut(16) {
-        pair[..8].copy_from_slice(&stamp.to_le_bytes());
-        pair[8..].copy_from_slice(&block.to_le_bytes());
-    }
-}
-
 impl Load {
     /// Starts the writers. Each has its own of the first `blocks` blocks of the drive, by turns, and writes them in
     /// random order.
@@ -91,7 +85,7 @@ impl Load {
                 let (mut random, mut bytes) = (Random::new(number), vec![0; BLOCK]);
                 for stamp in 1.. {
                     let block = random.below(blocks / WRITERS) * WRITERS + number;
-                    fill(&mut bytes, stamp, block);
+                    fill_with(&mut bytes, stamp, block);
                     sent[block as usize].store(stamp, Ordering::SeqCst);
                     // A writer ends when the server is killed.
                     let offset = block * BLOCK as u64;
@@ -142,7 +136,7 @@ fn compare_by(unit: usize, image: &Path, floor: &[u64], ceiling: &[u64]) -> usiz
             let stamp = u64::from_le_bytes(unit[..8].try_into().expect("eight bytes"));
             let mut expected = vec![0; unit.len()];
             if stamp > 0 {
-                fill(&mut expected, stamp, block);
+                fill_with(&mut expected, stamp, block);
             }
             assert!(unit == expected, "block {block}, unit {number}: other bytes than stamp {stamp}");
             assert!(

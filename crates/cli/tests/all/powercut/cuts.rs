@@ -49,7 +49,7 @@ fn what_was_acknowledged_survives_the_hosts_power_cut() {
     }
     let (test, mut table) = ("cuts::what_was_acknowledged_survives_the_hosts_power_cut", Table::default());
     for carrier in wanted() {
-        (seed()..seed() + 2).for_each(|seed| table.add(carrier, cut(test, carrier, seed)));
+        table.add(carrier, cut(test, carrier, seed()));
     }
     table.end(test);
 }

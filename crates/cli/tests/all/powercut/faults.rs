@@ -116,7 +116,7 @@ fn fail_sync(test: &'static str, carrier: Carrier, seed: u64) -> Vec<Count> {
 #[test]
 fn nothing_acknowledged_after_a_failed_sync_is_lost() {
     let test = "faults::nothing_acknowledged_after_a_failed_sync_is_lost";
-    survey(test, |table, carrier| (0..2).for_each(|more| table.add(carrier, fail_sync(test, carrier, seed() + more))));
+    survey(test, |table, carrier| table.add(carrier, fail_sync(test, carrier, seed())));
 }
 
 #[test]

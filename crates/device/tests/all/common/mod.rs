@@ -49,11 +49,16 @@ pub(crate) fn subjects() -> Vec<Subject> {
     subjects_where(|name| std::env::var("IMBREX_LAYER").is_ok_and(|only| only != name))
 }
 
+/// Returns whether tests are to run in their long form.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("IMBREX_LONG").is_some()
+}
+
 /// Returns every third of the subjects of each layer, beginning with the one of number `first` (0, 1 or 2), and all of
 /// them with `IMBREX_LONG=1`. A layer with fewer than three subjects has its first one.
 pub(crate) fn a_third_of_subjects(first: usize) -> Vec<Subject> {
     let all = subjects();
-    if std::env::var_os("IMBREX_LONG").is_some() {
+    if is_long() {
         return all;
     }
     let mut third = Vec::new();

@@ -25,35 +25,45 @@ pub(crate) fn half(toys: Vec<Toy>, first: usize) -> Vec<Toy> {
     toys.into_iter().skip(first).step_by(2).collect()
 }
 
-/// Checks a part of all sequences of three operations on each of `toys`, with the usual and with the smallest bounds.
+/// Returns every one of `toys`, by turns with the usual and with the smallest bounds, which are part of the name; with
+/// `IMBREX_LONG=1`, each with both.
+pub(crate) fn with_bounds(toys: Vec<Toy>) -> Vec<(String, Trial)> {
+    let mut all = Vec::new();
+    for (number, (name, usual)) in toys.into_iter().enumerate() {
+        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
+        if is_long() || number % 2 == 0 {
+            all.push((format!("{name}, usual bounds"), usual));
+        }
+        if is_long() || number % 2 == 1 {
+            all.push((format!("{name}, smallest bounds"), smallest));
+        }
+    }
+    all
+}
+
+/// Checks a part of all sequences of three operations on each of `toys` ([`with_bounds`]).
 pub(crate) fn judge_sequences_of_three(toys: Vec<Toy>) {
     let every = setting("IMBREX_FS_EVERY", 397) as usize;
-    for (name, usual) in toys {
-        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
-        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
-            for number in (0..scripts::KINDS.pow(3)).step_by(every) {
-                let operations = scripts::short(number);
-                judge(&trial, &operations)
-                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, sequence {number}: {why}\n{operations:#?}"));
-            }
+    for (name, trial) in with_bounds(toys) {
+        for number in (0..scripts::KINDS.pow(3)).step_by(every) {
+            let operations = scripts::short(number);
+            judge(&trial, &operations)
+                .unwrap_or_else(|why| panic!("{name}, sequence {number}: {why}\n{operations:#?}"));
         }
     }
 }
 
-/// Checks long sequences with reads, `IMBREX_FS_LONG` of them from seed `IMBREX_FS_SEED` on, on each of `toys`, with
-/// the usual and with the smallest bounds.
+/// Checks long sequences with reads, `IMBREX_FS_LONG` of them from seed `IMBREX_FS_SEED` on, on each of `toys`
+/// ([`with_bounds`]).
 pub(crate) fn judge_long_sequences_with_reads(toys: Vec<Toy>) {
     let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_LONG", 1));
-    for (name, usual) in toys {
-        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
-        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
-            let trial = Trial { random_subsets: 2, ..trial };
-            for seed in first..first + count {
-                let operations = scripts::long_with_reads(seed, 140);
-                let tally = judge(&trial, &operations)
-                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, seed {seed}: {why}\n{operations:#?}"));
-                println!("{name}, {bounds} bounds: {tally:?}");
-            }
+    for (name, trial) in with_bounds(toys) {
+        let trial = Trial { random_subsets: 2, ..trial };
+        for seed in first..first + count {
+            let operations = scripts::long_with_reads(seed, 140);
+            let tally =
+                judge(&trial, &operations).unwrap_or_else(|why| panic!("{name}, seed {seed}: {why}\n{operations:#?}"));
+            println!("{name}: {tally:?}");
         }
     }
 }
