@@ -12,7 +12,7 @@ use crate::{interrupt, output, trace_info};
 use imbrex::Failure;
 use imbrex::Progress;
 use imbrex::conversion;
-use imbrex::files::check_output;
+use imbrex::files::{check_output, is_standard_output};
 use imbrex::human;
 use imbrex::workload::{Counted, Workload, inputs_of};
 
@@ -24,7 +24,7 @@ pub(crate) fn run(command: &TraceCommand, quiet: bool) -> Result<ExitCode, Failu
             trace_info::run(workload, *json, table.table, plot.as_deref(), &progress)
         }
         TraceCommand::Convert { workload, output, to, json } => {
-            convert(workload, output, to.as_deref(), *json, &progress)
+            convert(workload, output, to.as_deref(), *json, quiet, &progress)
         }
         TraceCommand::Head { workload, count, json } => head(workload, *count, *json, &progress),
     }
@@ -35,8 +35,14 @@ fn convert(
     path: &Path,
     to: Option<&str>,
     json: bool,
+    quiet: bool,
     progress: &Progress,
 ) -> Result<ExitCode, Failure> {
+    let path = if path == Path::new("-") { Path::new("/dev/stdout") } else { path };
+    let is_piped = is_standard_output(path);
+    if is_piped && json {
+        return Err(Failure::usage("--json and the trace both go to standard output").or_try("a file for the trace"));
+    }
     let writer = conversion::writer_for(path, to)?;
     // Checked before the trace is read through, which may take minutes.
     check_output(path, &inputs_of(&args.workload)).map_err(Failure::failed)?;
@@ -50,7 +56,13 @@ fn convert(
         });
         output::json(&document)?;
     } else {
-        output::line(&format!("{} requests as {} in {}", human::count(written.requests), writer.name, path.display()));
+        let summary = format!("{} requests as {} in {}", human::count(written.requests), writer.name, path.display());
+        match (is_piped, quiet) {
+            (false, _) => output::line(&summary),
+            // The trace itself is on standard output.
+            (true, false) => message!("{summary}"),
+            (true, true) => {}
+        }
         for (what, count) in &written.lost {
             message!("imbrex: {} {what}: the format {} cannot store that", human::count(*count), writer.name);
         }

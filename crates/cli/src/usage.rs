@@ -37,7 +37,9 @@ pub(crate) fn leave(error: &clap::Error) -> ! {
 fn in_our_form(message: &str) -> String {
     let (fault, rest) = message.split_once('\n').unwrap_or((message, ""));
     let mut lines = format!("imbrex: {}\n", fault.strip_prefix("error: ").unwrap_or(fault));
-    for line in rest.lines().filter(|line| !line.trim().is_empty()) {
+    // A word with two hyphens is a misspelt option; it is hardly ever the name of a file.
+    let is_meant = |line: &&str| !line.trim().is_empty() && !line.starts_with("  tip: to pass '--");
+    for line in rest.lines().filter(is_meant) {
         let line = match line {
             "For more information, try '--help'." => "  try: --help".to_string(),
             _ if line.starts_with("  tip: ") => line.replacen("tip", "try", 1),
@@ -76,6 +78,10 @@ mod tests {
             (
                 &["serve", "--sync", "full", "x"],
                 "imbrex: invalid value 'full' for '--sync <WHAT>'\n  [possible values: none, barrier]\n  try: --help\n",
+            ),
+            (
+                &["simulate", "x", "--zzz", "3"],
+                "imbrex: unexpected argument '--zzz' found\n  usage: imbrex simulate <WORKLOAD>\n  try: --help\n",
             ),
             (
                 &["simulate", "x", "--limit", "-1"],

@@ -38,7 +38,7 @@ fn advise_interlaced(verdict: &Verdict) -> Vec<String> {
              much it takes."
         }
         _ => {
-            "A scattered write to half of its addresses costs several turns of the platter, since the tracks beside are read and written \
+            "A scattered write to half of its addresses costs several rotations, since the tracks beside are read and written \
              as well; one to the other half costs no more than on a conventional drive. It has no cache that fills, so no \
              write takes seconds."
         }

@@ -28,7 +28,8 @@ impl std::fmt::Display for Pauses {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Pauses { count, reads, longest_ns } = self;
         let longest_ms = *longest_ns as f64 / 1e6;
-        write!(to, "{count} of {reads} reads took up to {longest_ms:.0} ms before anything was written")
+        let digits = if longest_ms < 10.0 { 3 } else { 0 };
+        write!(to, "{count} of {reads} reads took up to {longest_ms:.digits$} ms before anything was written")
     }
 }
 
@@ -55,6 +56,8 @@ mod tests {
         latencies.extend([300_000_000, 280_000_000]);
         let found = pauses(&latencies).expect("two reads took long");
         assert_eq!(found.to_string(), "2 of 403 reads took up to 300 ms before anything was written");
+        let short = Pauses { count: 1, reads: 300, longest_ns: 81_000 };
+        assert_eq!(short.to_string(), "1 of 300 reads took up to 0.081 ms before anything was written");
         assert_eq!(pauses(&latencies[390..]), None, "too few to know the usual time");
     }
 }

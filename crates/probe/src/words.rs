@@ -12,9 +12,9 @@ pub(crate) fn size(bytes: f64) -> String {
     quantity::rough_bytes(bytes.round_ties_even() as u64)
 }
 
-/// Formats a number of rotations: `2.49 turns of the platter`.
-pub(crate) fn turns(rotations: f64) -> String {
-    format!("{rotations:.2} turns of the platter")
+/// Formats a number of rotations: `2.49 rotations`.
+pub(crate) fn rotations(rotations: f64) -> String {
+    format!("{rotations:.2} rotations")
 }
 
 #[cfg(test)]
@@ -28,6 +28,6 @@ mod tests {
             [size(26_624.0), size(1_887_239.0), size(5e7), size(1.43e10)],
             ["26 KiB", "1.8 MiB", "47.7 MiB", "13.3 GiB"]
         );
-        assert_eq!(turns(2.487), "2.49 turns of the platter");
+        assert_eq!(rotations(2.487), "2.49 rotations");
     }
 }

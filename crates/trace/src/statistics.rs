@@ -114,13 +114,13 @@ pub struct Sequential {
     pub write_share: f64,
 }
 
-/// Distribution of a set of values, such as request sizes in bytes. The values come from a histogram with a precision
-/// of three significant digits.
+/// Distribution of a set of values, such as request sizes in bytes. The percentiles come from a histogram with a
+/// precision of three significant digits.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Distribution {
-    /// Arithmetic mean of the values, exact to three significant digits.
+    /// Arithmetic mean of the values, exact.
     pub mean: f64,
-    /// Smallest value of the distribution, exact to three significant digits.
+    /// Smallest value of the distribution, exact.
     pub min: u64,
     /// 5th percentile: the smallest value such that at least 5 % of the values are no larger. It is exact to
     /// three significant digits.
@@ -140,7 +140,7 @@ pub struct Distribution {
     /// 99.9th percentile: the smallest value such that at least 99.9 % of the values are no larger. It is exact to
     /// three significant digits.
     pub p999: u64,
-    /// Largest value of the distribution, exact to three significant digits.
+    /// Largest value of the distribution, exact.
     pub max: u64,
 }
 
@@ -225,19 +225,31 @@ struct Pass {
     sequential: Sequential,
     span_ns: u64,
     previous_ns: Option<u64>,
-    gaps_ns: Histogram<u64>,
+    gaps_ns: Values,
     /// Read sizes in sectors: three digits are exact up to a mebibyte.
-    read_sectors: Histogram<u64>,
-    write_sectors: Histogram<u64>,
+    read_sectors: Values,
+    write_sectors: Values,
     devices: BTreeMap<u32, DevicePass>,
 }
 
-fn histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("three digits are allowed")
+/// Values seen: a histogram for the percentiles, and what is exact.
+struct Values {
+    histogram: Histogram<u64>,
+    sum: u128,
+    min: u64,
+    max: u64,
 }
 
-fn record(histogram: &mut Histogram<u64>, value: u64) {
-    histogram.record(value).expect("the histogram grows to any value");
+impl Values {
+    fn new() -> Values {
+        Values { histogram: Histogram::new(3).expect("three digits are allowed"), sum: 0, min: u64::MAX, max: 0 }
+    }
+
+    fn record(&mut self, value: u64) {
+        self.histogram.record(value).expect("the histogram grows to any value");
+        self.sum += u128::from(value);
+        (self.min, self.max) = (self.min.min(value), self.max.max(value));
+    }
 }
 
 impl Pass {
@@ -252,9 +264,9 @@ impl Pass {
             sequential: Sequential::default(),
             span_ns: 0,
             previous_ns: None,
-            gaps_ns: histogram(),
-            read_sectors: histogram(),
-            write_sectors: histogram(),
+            gaps_ns: Values::new(),
+            read_sectors: Values::new(),
+            write_sectors: Values::new(),
             devices: BTreeMap::new(),
         }
     }
@@ -268,12 +280,12 @@ impl Pass {
         device.summary.count(request);
         match command.operation {
             Operation::Read => {
-                record(&mut self.read_sectors, u64::from(command.sectors));
+                self.read_sectors.record(u64::from(command.sectors));
                 self.sequential.reads += u64::from(device.touch(&command, Direction::Read));
             }
             Operation::Write => {
                 self.fua_writes += u64::from(command.fua);
-                record(&mut self.write_sectors, u64::from(command.sectors));
+                self.write_sectors.record(u64::from(command.sectors));
                 self.sequential.writes += u64::from(device.touch(&command, Direction::Write));
             }
             Operation::Flush => self.flushes += 1,
@@ -289,7 +301,7 @@ impl Pass {
             return;
         };
         if let Some(previous_ns) = self.previous_ns {
-            record(&mut self.gaps_ns, time.0.saturating_sub(previous_ns));
+            self.gaps_ns.record(time.0.saturating_sub(previous_ns));
         }
         self.previous_ns = Some(time.0);
         self.span_ns = self.span_ns.max(time.0);
@@ -408,18 +420,20 @@ fn share(part: u64, whole: u64) -> f64 {
 
 impl Distribution {
     /// Returns the distribution of values that were recorded in units of `unit`. Returns `None` if there are no values.
-    fn of(histogram: &Histogram<u64>, unit: u64) -> Option<Distribution> {
-        let at = |quantile: f64| histogram.value_at_quantile(quantile).saturating_mul(unit);
+    fn of(values: &Values, unit: u64) -> Option<Distribution> {
+        let Values { histogram, sum, min, max } = values;
+        // A value of the histogram is the upper end of its class, which may lie above the largest value.
+        let at = |quantile: f64| histogram.value_at_quantile(quantile).clamp(*min, *max).saturating_mul(unit);
         (!histogram.is_empty()).then(|| Distribution {
-            mean: histogram.mean() * unit as f64,
-            min: histogram.min().saturating_mul(unit),
+            mean: *sum as f64 / histogram.len() as f64 * unit as f64,
+            min: min.saturating_mul(unit),
             p5: at(0.05),
             p50: at(0.5),
             p90: at(0.9),
             p95: at(0.95),
             p99: at(0.99),
             p999: at(0.999),
-            max: histogram.max().saturating_mul(unit),
+            max: max.saturating_mul(unit),
         })
     }
 }

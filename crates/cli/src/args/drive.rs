@@ -93,7 +93,7 @@ pub(crate) enum DriveCommand {
         /// beside it.
         #[arg(value_name = "FILE")]
         description: PathBuf,
-        /// The file for the profile [default: standard output].
+        /// The file for the profile; an existing file of that name is replaced [default: standard output].
         #[arg(long, value_name = "FILE.toml")]
         out: Option<PathBuf>,
     },

@@ -82,7 +82,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "PROFILE", add = crate::complete::drive())]
     pub from: String,
 
-    /// The file for the fitted profile.
+    /// The file for the fitted profile; an existing file of that name is replaced.
     #[arg(long, value_name = "FILE.toml")]
     pub out: Option<PathBuf>,
 

@@ -29,7 +29,7 @@ pub(crate) struct ProbeArgs {
     #[arg(long, value_name = "MODEL", conflicts_with = "compare")]
     pub model: Option<String>,
 
-    /// Write the measurement, without serial number and paths, into this file.
+    /// Write the measurement, without serial number and paths, into this file; an existing file of that name is replaced.
     #[arg(long, value_name = "FILE.json", conflicts_with = "compare")]
     pub share: Option<PathBuf>,
 
@@ -85,7 +85,7 @@ pub(crate) struct ProbeArgs {
     #[command(flatten)]
     pub charts: ChartArgs,
 
-    /// Write the drive's profile, ready for `--drive` of `imbrex simulate`.
+    /// Write the drive's profile, ready for `--drive` of `imbrex simulate`; an existing file of that name is replaced.
     #[arg(long, value_name = "FILE.toml")]
     pub emit_profile: Option<PathBuf>,
 }

@@ -29,7 +29,8 @@ pub(crate) enum TraceCommand {
         /// The workload.
         #[command(flatten)]
         workload: WorkloadArgs,
-        /// The file to write; an existing file of that name is replaced only when the new one is whole.
+        /// The file to write, or `-` for standard output. An existing file of that name is replaced only when the new
+        /// one is whole.
         #[arg(value_name = "FILE")]
         output: PathBuf,
         /// The format to write [default: by the file's ending].

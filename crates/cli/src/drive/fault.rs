@@ -51,13 +51,12 @@ pub(crate) fn run(
     let (mut drive, mut store) = open(image)?;
     let kinds = match &asked {
         Asked::Words(kind) => {
-            kind.check(&drive).map_err(|reason| Failure::usage(format!("{}: {reason}", image.display())))?;
-            vec![*kind]
+            let kinds = vec![*kind];
+            faults::check_all(&kinds, &drive)
+                .map_err(|(_, reason)| Failure::usage(format!("{}: {reason}", image.display())))?;
+            kinds
         }
-        Asked::File(schedule) => {
-            schedule.check(&drive).map_err(Failure::failed)?;
-            schedule.at_once().map_err(Failure::failed)?
-        }
+        Asked::File(schedule) => schedule.at_once(&drive).map_err(Failure::failed)?,
     };
     for kind in &kinds {
         kind.apply(&mut drive, &mut store)?;

@@ -23,7 +23,10 @@ pub(super) fn run(description: &Path, out: Option<&Path>, quiet: bool) -> Result
     let read = |file: &str| {
         let path = folder.join(file);
         inputs.borrow_mut().push(path.clone());
-        std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+        let text =
+            std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        // Some editors begin a text with a byte order mark.
+        Ok(text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text))
     };
     let imported = disksim::import(name, &read).map_err(Failure::failed)?;
     if !quiet {

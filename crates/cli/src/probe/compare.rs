@@ -10,6 +10,9 @@ use serde_json::Value;
 use crate::args::ProbeArgs;
 use crate::output;
 
+/// Mark at the beginning of a text, which some editors write.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Schema of the documents that are compared.
 const SCHEMA: &str = "imbrex.probe/1";
 
@@ -23,7 +26,9 @@ pub(super) fn shared(mut document: Value) -> Value {
     let is_shared = |fact: &Value| fact["name"].as_str().is_some_and(|name| SHARED_FACTS.contains(&name));
     let facts: Vec<Value> = facts.into_iter().filter(is_shared).collect();
     let model = facts.iter().find(|fact| fact["name"] == "model").and_then(|fact| fact["value"].as_str());
-    let target = document["target"].as_str().filter(|target| target.starts_with("sim:"));
+    // The name of a built-in profile identifies nobody; the path of a profile may.
+    let is_built_in = |target: &&str| target.starts_with("sim:") && !target.contains(['/', '.']);
+    let target = document["target"].as_str().filter(is_built_in);
     document["target"] = target.or(model).unwrap_or("a drive").into();
     document["facts"] = facts.into();
     // Reasons and warnings may name paths.
@@ -37,7 +42,14 @@ pub(super) fn shared(mut document: Value) -> Value {
 
 /// Prints the properties of the measurements in `files` beside each other.
 pub(super) fn run(args: &ProbeArgs, files: &[PathBuf]) -> Result<(), Failure> {
-    let documents = files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let mut documents = files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let names: Vec<String> = documents.iter().map(|(name, _)| name.clone()).collect();
+    for ((name, _), path) in documents.iter_mut().zip(files) {
+        // Files of one name in several folders are named by their paths.
+        if names.iter().filter(|other| *other == name).count() > 1 {
+            *name = path.display().to_string();
+        }
+    }
     let cells = cells(&documents);
     if args.json {
         let documents: Vec<&Value> = documents.iter().map(|(_, document)| document).collect();
@@ -56,7 +68,8 @@ fn read(path: &Path) -> Result<(String, Value), Failure> {
             .or_try("a file of `imbrex probe --share FILE.json` or `imbrex probe --json`")
     };
     let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
-    let document: Value = serde_json::from_str(&text).map_err(|error| failed(&format!("is no JSON: {error}")))?;
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text);
+    let document: Value = serde_json::from_str(text).map_err(|error| failed(&format!("is no JSON: {error}")))?;
     if document["schema"] != SCHEMA || !document["properties"].is_array() {
         return Err(failed(&"is no measurement of the probe"));
     }

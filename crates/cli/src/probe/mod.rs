@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use imbrex_probe::models::stated;
 use imbrex_probe::{ProbeOptions, ProbeState, Verdict, emit_profile, experiments, probe};
+use imbrex_sim::DriveSpec;
 use imbrex_units::quantity;
 
 use crate::args::ProbeArgs;
@@ -43,8 +44,16 @@ pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     check_tests(args)?;
     chart_files::check(args.charts.charts.as_deref())?;
     let budget_ns = budget_ns(args)?;
-    let inputs = [PathBuf::from(args.target())];
-    check_distinct(("--report", args.report.as_deref()), ("--emit-profile", args.emit_profile.as_deref()))?;
+    let target = args.target();
+    let inputs = [PathBuf::from(target.strip_prefix("sim:").map_or_else(|| target.to_string(), profile_of))];
+    let outputs = [
+        ("--report", args.report.as_deref()),
+        ("--share", args.share.as_deref()),
+        ("--emit-profile", args.emit_profile.as_deref()),
+    ];
+    for (number, one) in outputs.iter().enumerate() {
+        outputs[..number].iter().try_for_each(|other| check_distinct(*other, *one))?;
+    }
     if let Some(path) = &args.report {
         check_writable(path, "--report", &inputs)?;
     }
@@ -69,6 +78,11 @@ pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         Some(reason) => Err(Failure::failed(reason)),
         None => Ok(ExitCode::Done),
     }
+}
+
+/// Returns the name or the file of the profile that the drive `words` names.
+fn profile_of(words: &str) -> String {
+    DriveSpec::parse(words).map_or_else(|_| words.to_string(), |spec| spec.profile)
 }
 
 /// Returns an error if options of a measurement are given where nothing is measured.
@@ -220,7 +234,7 @@ fn tell(args: &ProbeArgs, verdict: &Verdict, quiet: bool) -> Result<(), Failure>
             return Err(Failure::failed(format!(
                 "{shown}: no profile is written, since the tests do not measure the tracks of an interlaced drive"
             ))
-            .or_try("a profile of one's own on the base of 'imr-1t' (imbrex list drives imr-1t)"));
+            .or_try("a profile of one's own on the base of 'imr-1t' (imbrex list profiles imr-1t)"));
         }
         write_whole(path, &emit_profile(verdict))?;
     }

@@ -101,10 +101,10 @@ pub(super) fn name(property: &Property) -> String {
     let places = [("_od", "outer edge"), ("_md", "middle"), ("_id", "inner edge")];
     match property.name {
         "cache_writes_4k_depth_1" => "writes of 4 KiB, one by one, until it is full".into(),
-        "packet_writes" => "writes put into the cache together".into(),
-        "journal_quantum" => "step in which a group of writes grows".into(),
-        "journal_payload" => "bytes to the next step".into(),
-        "journal_out_of_band" => "turns beside what is written".into(),
+        "packet_writes" => "writes in a packet".into(),
+        "journal_quantum" => "step of a packet's time (quantum)".into(),
+        "journal_payload" => "payload of a quantum".into(),
+        "journal_out_of_band" => "out-of-band data of a packet".into(),
         "cache_near" => "address nearest to the cache".into(),
         name => match places.iter().find_map(|(end, place)| Some((name.strip_suffix(end)?, place))) {
             Some((stem, place)) => format!("{}, {place}", size_word(stem)),
@@ -136,15 +136,6 @@ pub(super) fn shown(property: &Property) -> String {
     format!("{bound}{}", value(property))
 }
 
-/// Returns the unit in words that need no explanation.
-fn unit(property: &Property) -> &'static str {
-    match property.unit {
-        "rotations" => "turns of the platter",
-        "packets" => "groups of writes",
-        unit => unit,
-    }
-}
-
 fn value(property: &Property) -> String {
     match &property.value {
         Value::Word("od") => "outer edge (first addresses)".into(),
@@ -154,8 +145,8 @@ fn value(property: &Property) -> String {
         Value::CannotTell => "cannot tell".into(),
         Value::Number(number) if property.unit == "B" => human::bytes(*number as u64),
         Value::Number(number) if number.fract() == 0.0 && *number >= 0.0 => {
-            format!("{} {}", human::count(*number as u64), unit(property)).trim_end().to_string()
+            format!("{} {}", human::count(*number as u64), property.unit).trim_end().to_string()
         }
-        Value::Number(number) => format!("{number:.2} {}", unit(property)).trim_end().to_string(),
+        Value::Number(number) => format!("{number:.2} {}", property.unit).trim_end().to_string(),
     }
 }

@@ -78,6 +78,11 @@ fn wrong_words_are_refused_with_what_to_do() {
     file(&folder, "key.toml", "[[fault]]\nkind = \"slow\"\nlba = 0\nsector = 4\n");
     file(&folder, "far.toml", "\n[[fault]]\nkind = \"zone-offline\"\nzone = 99\n");
     file(&folder, "late.toml", "[[fault]]\nkind = \"zone-offline\"\nzone = 9\nat = \"1s\"\n");
+    file(
+        &folder,
+        "twice.toml",
+        "[[fault]]\nkind = \"zone-offline\"\nzone = 9\n[[fault]]\nkind = \"pointer\"\nzone = 9\nto = 1\n",
+    );
     file(&folder, "letter", "a letter to a friend");
     let dumped = || said(&imbrex(folder.path(), &["drive", "dump", "disk.imbrex"]));
     let before = dumped();
@@ -100,6 +105,7 @@ fn wrong_words_are_refused_with_what_to_do() {
         ("disk.imbrex --schedule key.toml", 1, "key.toml:4: unknown field `sector`"),
         ("disk.imbrex --schedule far.toml", 1, "far.toml:2: there is no zone 99"),
         ("disk.imbrex --schedule late.toml", 1, "late.toml:1: this fault waits for its time"),
+        ("disk.imbrex --schedule twice.toml", 1, "twice.toml:4: zone 9 is offline"),
         ("disk.imbrex --schedule late.toml list", 2, "exclude each other"),
         ("missing.imbrex list", 1, "is not there; `imbrex drive create` makes an image"),
         ("letter list", 1, "is not an Imbrex image"),
@@ -111,6 +117,14 @@ fn wrong_words_are_refused_with_what_to_do() {
     let list = said(&imbrex(folder.path(), &["drive", "fault", "disk.imbrex", "list"]));
     assert_eq!(list, "no faults\n");
     assert!(dumped() == before, "what is refused changes nothing");
+    let fault = |words: &[&str]| imbrex(folder.path(), &[&["drive", "fault", "disk.imbrex"], words].concat());
+    assert!(fault(&["zone", "--zone", "9", "--state", "offline"]).status.success());
+    let output = fault(&["pointer", "--zone", "9", "--to", "1"]);
+    assert!(
+        output.status.code() == Some(2) && said(&output).contains("disk.imbrex: zone 9 is offline"),
+        "{}",
+        said(&output)
+    );
     let held = FileMedium::open(&folder.path().join("disk.imbrex"), Mode::Write, false).expect("it is there");
     let output = imbrex(folder.path(), &["drive", "fault", "disk.imbrex", "clear"]);
     assert!(

@@ -187,7 +187,7 @@ const SET_UPS: &[SetUp] = &[
         replaced: &[
             ("imbrex drive import NAME.parv --out name.toml", "true"),
             ("/dev/sdX", "sim:cmr-7200"),
-            ("--nbd unix:/tmp/n.sock", "--nbd unix:/tmp/n.sock & until [ -S /tmp/n.sock ]; do sleep 0.1; done"),
+            ("n.sock &   # end it with: kill %1", "n.sock & until [ -S /tmp/n.sock ]; do sleep 0.1; done"),
             ("--runtime=60", "--runtime=3"),
             ("/tmp/", "FOLDER/"),
         ],

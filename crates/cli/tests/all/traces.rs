@@ -135,3 +135,35 @@ fn a_table_that_was_written_is_read_back() {
     let head = |path: &str| imbrex(&["trace", "head", "-n", "1000", path]).stdout;
     assert!(head(&second) == head(&third), "the table has other requests");
 }
+
+/// The file of standard output belongs to the shell: it may hold the output of other programs.
+#[test]
+fn a_trace_for_standard_output_continues_its_file_and_stands_alone_in_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let table = file(folder.path(), "t.csv", "0,read,0,4096\n1,write,4096,4096\n");
+    for output in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        let all = file(folder.path(), "all.csv", "old\n");
+        let into = std::fs::File::options().append(true).open(&all).expect("it is there");
+        let words = ["trace", "convert", &table, output, "--to", "csv", "--columns", "time,op,offset,size"];
+        let mut program = Command::new(env!("CARGO_BIN_EXE_imbrex"));
+        let run = program.args(words).stdin(Stdio::null()).stdout(into).output().expect("it runs");
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        let text = std::fs::read_to_string(&all).expect("it is there");
+        let rest = text.strip_prefix("old\n").unwrap_or_else(|| panic!("{output}: {text}"));
+        assert_eq!(rest.lines().count(), 3, "{output}: a head and two rows: {rest}");
+        assert!(String::from_utf8_lossy(&run.stderr).contains("2 requests as csv"), "{output}");
+    }
+    assert_eq!(refused(&["trace", "convert", &table, "-", "--to", "csv", "--json"]).0, Some(2));
+}
+
+#[test]
+fn means_and_extremes_of_a_trace_are_exact() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let table = file(folder.path(), "t.csv", "0,write,0,1049088\n0.5,write,2097152,1049088\n");
+    let info = json(&["trace", "info", &table, "--columns", "time,op,offset,size", "--json"]);
+    for (name, exact) in [("inter_arrival_ns", 500_000_000), ("write_size_bytes", 1_049_088)] {
+        for figure in ["mean", "min", "p5", "p50", "p999", "max"] {
+            assert_eq!(info[name][figure].as_f64(), Some(f64::from(exact)), "{name}, {figure}: {info}");
+        }
+    }
+}

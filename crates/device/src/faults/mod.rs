@@ -154,6 +154,17 @@ impl FaultKind {
         }
     }
 
+    /// Makes the change to a copy of the zones, to find out whether they allow it after the changes before it.
+    fn rehearse(&self, zones: &mut Zones) -> Result<(), ZoneError> {
+        let mut plan = Plan::new();
+        plan.open(GroupKind::Host);
+        match *self {
+            FaultKind::Unreadable { .. } | FaultKind::Slow { .. } => Ok(()),
+            FaultKind::Zone { zone, condition } => zones.fail(zone, condition, &mut plan),
+            FaultKind::Pointer { zone, to } => zones.move_pointer(zone, to.0, &mut plan),
+        }
+    }
+
     /// Applies the fault to the drive and its image at once; it is durable on return. No requests may be in flight to
     /// the zone of the fault.
     ///
@@ -173,6 +184,24 @@ impl FaultKind {
             }
         }
     }
+}
+
+/// Checks that `drive` can have all of `kinds`, one after the other. Changes nothing.
+///
+/// # Errors
+/// The index of the first that it cannot have after those before it, and the reason.
+///
+/// # Panics
+/// If a [`FaultKind::Zone`] has another condition than read-only or offline.
+pub fn check_all(kinds: &[FaultKind], drive: &Drive) -> Result<(), (usize, String)> {
+    let mut zones = drive.layer.zones().cloned();
+    for (index, kind) in kinds.iter().enumerate() {
+        kind.check(drive).map_err(|reason| (index, reason))?;
+        if let Some(zones) = &mut zones {
+            kind.rehearse(zones).map_err(|error| (index, error.to_string()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Clears all injected faults of the drive, durably. Sectors that were unreadable read as stored, and the condition of

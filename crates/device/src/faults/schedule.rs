@@ -33,7 +33,7 @@ use imbrex_units::quantity;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Due, Fault, FaultKind};
+use super::{Due, Fault, FaultKind, check_all};
 
 /// An error in a schedule of faults, with its place in the text.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -128,8 +128,9 @@ impl Schedule {
     /// passes.
     ///
     /// # Errors
-    /// The first fault that has `at` or `after_requests`, with its line.
-    pub fn at_once(&self) -> Result<Vec<FaultKind>, ScheduleError> {
+    /// The first fault that has `at` or `after_requests`, or that `drive` cannot have after those before it, with its
+    /// line.
+    pub fn at_once(&self, drive: &Drive) -> Result<Vec<FaultKind>, ScheduleError> {
         let at_once = |(line, fault): &(usize, Fault)| match fault.due {
             Due::Now => Ok(fault.kind),
             Due::At(_) | Due::AfterRequests(_) => {
@@ -138,7 +139,9 @@ impl Schedule {
                 Err(self.wrong(*line, reason.into()))
             }
         };
-        self.faults.iter().map(at_once).collect()
+        let kinds = self.faults.iter().map(at_once).collect::<Result<Vec<_>, _>>()?;
+        check_all(&kinds, drive).map_err(|(index, reason)| self.wrong(self.faults[index].0, reason))?;
+        Ok(kinds)
     }
 
     /// Returns the faults with their moments, in the order of the text.

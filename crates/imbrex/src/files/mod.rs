@@ -36,7 +36,7 @@ pub use imbrex_safety::check_output;
 
 pub use ios::{IoPart, IoSpool};
 pub use plans::{PlanPart, PlanSpool};
-pub use whole::{Draft, WholeFile, discard_unfinished, remove_unfinished, stop_waiting_when};
+pub use whole::{Draft, WholeFile, discard_unfinished, is_standard_output, remove_unfinished, stop_waiting_when};
 
 /// Error while writing a result file or preparing its folder.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +80,7 @@ pub enum FilesError {
 
 /// Returns the end of the message of [`FilesError::File`]: the file that was to be replaced is unchanged, if there is one.
 fn untouched(path: &Path) -> &'static str {
-    if path.exists() { "; the file that is there is untouched" } else { "" }
+    if path.is_file() && !whole::is_own(path) { "; the file that is there is untouched" } else { "" }
 }
 
 impl FilesError {

@@ -5,8 +5,9 @@
 //!                         └─ dropped, or discard_unfinished ─► removed
 //! ```
 //!
-//! A symbolic link is kept, and its target is replaced. A path that is not a regular file, such as a pipe or
-//! `/dev/null`, is written directly.
+//! A symbolic link is kept, and its target is replaced, or made if it is missing. A file that is replaced keeps its
+//! permissions and, as far as the system allows it, its owner. A path that is not a regular file, such as a pipe or
+//! `/dev/null`, is written directly, and so are the process's own descriptors, such as `/dev/stdout`.
 //!
 //! Invariants:
 //! 1. The hidden file is in the folder of the final one, so that renaming never crosses file systems.
@@ -54,25 +55,34 @@ pub struct WholeFile {
 impl WholeFile {
     /// Creates a hidden file in the folder of `path`; [`WholeFile::finish`] renames it to `path`. If `path` is a
     /// symbolic link, its target is replaced. If `path` is a pipe or a character device, such as `/dev/null`, it is
-    /// written directly; a pipe is waited for until it has a reader.
+    /// written directly; a pipe is waited for until it has a reader. A descriptor of this process, such as
+    /// `/dev/stdout`, is written from its present position on.
     ///
     /// # Errors
     ///
-    /// If `path` is a block device or a file in use, if the hidden file cannot be created, or if the wait for a reader
-    /// was stopped.
+    /// If `path` is a block device, a file in use, or a file that this user may not write, if the hidden file cannot be
+    /// created, or if the wait for a reader was stopped.
     pub fn create(path: &Path) -> io::Result<WholeFile> {
         check_patiently(path).map_err(io::Error::other)?;
         let with = |file, hidden, path| WholeFile { out: BufWriter::with_capacity(1 << 16, file), hidden, path };
-        let path = match fs::metadata(path) {
+        let end = end_of_links(path)?;
+        if let Some(file) = own_descriptor(&end) {
+            return Ok(with(file?, None, path.to_path_buf()));
+        }
+        let (path, replaced) = match fs::metadata(path) {
             Ok(is) if !is.is_file() && !is.is_dir() => {
                 return Ok(with(open_directly(path)?, None, path.to_path_buf()));
             }
-            Ok(_) => path.canonicalize()?,
-            Err(_) => path.to_path_buf(),
+            Ok(is) => (path.canonicalize()?, Some(is)),
+            Err(_) => (end, None),
         };
         loop {
             if let Some((file, hidden)) = create_hidden(&path)? {
-                return Ok(with(file, Some(hidden), path));
+                let file = with(file, Some(hidden), path.clone());
+                if let Some(replaced) = replaced {
+                    keep_access(file.out.get_ref(), &path, &replaced)?;
+                }
+                return Ok(file);
             }
         }
     }
@@ -135,6 +145,68 @@ impl WholeFile {
         file.seek(SeekFrom::Start(0))?;
         Ok(file)
     }
+}
+
+/// Returns the path that `path` leads to over symbolic links, whether or not there is a file. Links of the process's
+/// own descriptors are not followed.
+fn end_of_links(path: &Path) -> io::Result<PathBuf> {
+    /// The number of links that Linux follows.
+    const LINKS_MAX: usize = 40;
+    let mut end = path.to_path_buf();
+    for _ in 0..LINKS_MAX {
+        if is_descriptor(&end) {
+            return Ok(end);
+        }
+        let Ok(target) = fs::read_link(&end) else { return Ok(end) };
+        end = end.parent().unwrap_or(Path::new("")).join(target);
+    }
+    Err(io::Error::other("too many symbolic links lead on from there"))
+}
+
+/// Returns whether `path` names one of this process's descriptors.
+fn is_descriptor(path: &Path) -> bool {
+    let own = |folder: &Path| {
+        fs::canonicalize("/proc/self/fd").is_ok_and(|own| folder.canonicalize().is_ok_and(|it| it == own))
+    };
+    path.parent().is_some_and(|folder| folder.starts_with("/dev") || folder.starts_with("/proc"))
+        && path.parent().is_some_and(own)
+}
+
+/// Returns whether `path` leads to one of this process's descriptors.
+pub(super) fn is_own(path: &Path) -> bool {
+    end_of_links(path).is_ok_and(|end| is_descriptor(&end))
+}
+
+/// Returns whether an output of this name goes to this process's standard output.
+pub fn is_standard_output(path: &Path) -> bool {
+    end_of_links(path).is_ok_and(|end| is_descriptor(&end) && end.ends_with("1"))
+}
+
+/// Opens `path` if it names one of this process's descriptors: a file that the shell opened is continued, not replaced.
+fn own_descriptor(path: &Path) -> Option<io::Result<File>> {
+    use std::os::fd::AsFd;
+    if !is_descriptor(path) {
+        return None;
+    }
+    let copy = |descriptor: io::Result<std::os::fd::OwnedFd>| descriptor.map(File::from);
+    Some(match path.file_name()?.to_str()? {
+        "1" => copy(io::stdout().as_fd().try_clone_to_owned()),
+        "2" => copy(io::stderr().as_fd().try_clone_to_owned()),
+        _ if path.is_file() => File::options().append(true).open(path),
+        _ => open_directly(path),
+    })
+}
+
+/// Gives `file` the permissions and the owner of the file that it will replace. Only the system's administrator can
+/// give a file away; the owner of such a file stays the user that runs this process.
+fn keep_access(file: &File, path: &Path, replaced: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) != (replaced.uid(), replaced.gid()) {
+        let _ = fchown(file, Some(replaced.uid()), Some(replaced.gid()));
+    }
+    file.set_permissions(replaced.permissions())
 }
 
 /// Checks that `path` may be replaced. A file that another process has just renamed there is locked until that process
@@ -340,6 +412,59 @@ mod tests {
         assert_eq!(reader.join().expect("it reads").expect("there"), b"new");
         assert!(!fs::symlink_metadata(&pipe).expect("there").is_file());
         assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 3);
+    }
+
+    #[test]
+    fn a_link_that_leads_to_no_file_yet_stays_one() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        std::os::unix::fs::symlink("target", &link).expect("made");
+        let mut file = WholeFile::create(&link).expect("begun");
+        file.write_all(b"new").expect("written");
+        file.finish().expect("finished");
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(fs::read(&target).expect("there"), b"new");
+        std::os::unix::fs::symlink("circle", folder.path().join("circle")).expect("made");
+        assert!(WholeFile::create(&folder.path().join("circle")).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_keeps_its_permissions_and_its_owner() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("f");
+        fs::write(&path, "old").expect("written");
+        let is_root = fs::metadata(&path).expect("there").uid() == 0;
+        if is_root {
+            std::os::unix::fs::chown(&path, Some(65_534), Some(65_534)).expect("given away");
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("set");
+        let mut file = WholeFile::create(&path).expect("begun");
+        file.write_all(b"new").expect("written");
+        file.finish().expect("finished");
+        let after = fs::metadata(&path).expect("there");
+        assert_eq!((after.mode() & 0o7777, fs::read(&path).expect("there")), (0o600, b"new".to_vec()));
+        assert!(!is_root || after.uid() == 65_534, "the owner stays");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).expect("set");
+        // Root may write every file.
+        assert_eq!(WholeFile::create(&path).is_ok(), is_root);
+    }
+
+    #[test]
+    fn a_descriptor_of_this_process_is_continued_and_not_replaced() {
+        use std::os::fd::AsRawFd;
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("f");
+        fs::write(&path, "old ").expect("written");
+        let open = File::options().append(true).open(&path).expect("there");
+        for folder in ["/proc/self/fd", "/dev/fd"] {
+            let mut file = WholeFile::create(&Path::new(folder).join(open.as_raw_fd().to_string())).expect("begun");
+            file.write_all(b"new ").expect("written");
+            file.finish().expect("finished");
+        }
+        assert_eq!(fs::read(&path).expect("there"), b"old new new ");
+        assert!(is_standard_output(Path::new("/dev/stdout")) && !is_standard_output(Path::new("/dev/stderr")));
+        assert!(!is_standard_output(Path::new("1")));
     }
 
     #[test]

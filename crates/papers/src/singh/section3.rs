@@ -53,6 +53,9 @@ fn agreements(dnor: u64, did: u64, replication: &Replication) -> Result<(u64, u6
     let mut dice = Dice(replication.seed(31));
     let (mut formula, mut singles) = (0, 0);
     for _ in 0..WRITES {
+        if replication.progress.should_stop() {
+            return Err(Failure::interrupted());
+        }
         let first = dice.below(disk.geometry.sectors().0 - SECTORS_MAX - did);
         let last = first + dice.below(SECTORS_MAX);
         let mut damaged = Vec::new();

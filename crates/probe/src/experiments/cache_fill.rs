@@ -286,8 +286,7 @@ fn conclude(bench: &mut Bench<'_>, small: &Filled, deep: &Filled, large: &Filled
             // waits for another rotation.
             let shortest_ms = quantile(&small.latencies, 0.02) as f64 / 1e6;
             let tracks = (shortest_ms / rotation_ms * 2.0).round() / 2.0;
-            let because =
-                format!("{} groups of writes, each of {tracks} tracks of {}", words::count(count), words::size(track));
+            let because = format!("{} packets, each of {tracks} tracks of {}", words::count(count), words::size(track));
             let value = Value::Number(count * tracks * track);
             // The length of a track follows from small differences between times.
             let sure = if bench.repeats > 1 { Confidence::Medium } else { Confidence::High };

@@ -19,7 +19,7 @@ use crate::marks::{Marks, by_chance, is_elsewhere, is_same, share_seen};
 use crate::statistics::{Mode, median, mode, quantile};
 use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value, Verdict};
-use crate::words::turns;
+use crate::words::rotations;
 
 /// The experiment's entry in the registry.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -274,7 +274,7 @@ fn conclude_fixed(bench: &mut Bench<'_>, fixed: Mode, look: &Look) -> Result<(),
     let because = format!(
         "{:.0} % of random writes take {latency_ms:.2} ms, {}",
         fixed.share * 100.0,
-        turns(latency_ms / rotation_ms)
+        rotations(latency_ms / rotation_ms)
     );
     bench.verdict.conclude("type", Value::Word("shingled"), "", Confidence::High, because.clone(), &evidence);
     let sure = if is_fast { Confidence::Medium } else { Confidence::High };
@@ -340,9 +340,7 @@ fn conclude_varying(bench: &mut Bench<'_>, wide: &[u64], stayed: f64) {
         Some(rotation) if longest > SEVERAL_ROTATIONS * rotation => (
             Value::CannotTell,
             Confidence::Low,
-            format!(
-                "writes take up to {longest:.1} ms, several turns of the platter: each rewrites more than was asked"
-            ),
+            format!("writes take up to {longest:.1} ms, several rotations: each rewrites more than was asked"),
         ),
         Some(_) if stayed < MOST => (
             Value::CannotTell,

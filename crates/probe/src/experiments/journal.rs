@@ -7,7 +7,7 @@ use crate::bench::{BLOCK_BYTES, Bench, DEPTH};
 use crate::statistics::{median, middle, mode};
 use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value, Verdict};
-use crate::words::{size, turns};
+use crate::words::{rotations, size};
 
 /// The experiment's entry in the registry.
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -36,7 +36,7 @@ const STEP_BYTES: u64 = 2048;
 /// Number of packets of each size; the first is not counted.
 const PACKETS: usize = 5;
 
-const SERIES: &str = "time of a group of writes by their size";
+const SERIES: &str = "time of a packet by the size of its writes";
 
 /// Returns the duration of packets of writes of `bytes` bytes, nanoseconds, and the number of writes in a packet.
 fn packets(bench: &mut Bench<'_>, bytes: u64) -> Result<(u64, usize), TargetError> {
@@ -124,15 +124,18 @@ fn conclude(bench: &mut Bench<'_>, at_once: usize, first_ns: u64, steps: &[(u64,
     let rotation = bench.rotation_ns();
     let sizes: Vec<u64> = steps.iter().map(|(_, grown)| *grown as u64).collect();
     if sizes.len() < 2 || mode(&sizes, 0.25).share < 0.6 {
-        let because = "groups of writes do not grow in even steps".to_string();
+        let because = "the time of a packet does not grow in even steps".to_string();
         bench.verdict.conclude("journal_quantum", Value::CannotTell, "rotations", Confidence::Low, because, &[SERIES]);
         return;
     }
     let quantum = mode(&sizes, 0.25).center as f64 / rotation;
     let payloads: Vec<f64> = steps.windows(2).map(|pair| (pair[1].0 - pair[0].0) as f64).collect();
     let payload = middle(&payloads) * at_once as f64;
-    let because =
-        format!("a group of writes grows by {} where each is of {} or more", turns(quantum), size(steps[0].0 as f64));
+    let because = format!(
+        "the time of a packet grows by {} where each write is of {} or more",
+        rotations(quantum),
+        size(steps[0].0 as f64)
+    );
     let sure = Confidence::High;
     bench.verdict.conclude("journal_quantum", Value::Number(quantum), "rotations", sure, because, &[SERIES]);
     let because = format!("{at_once} writes reach the next step each {} that they grow", size(middle(&payloads)));
@@ -141,7 +144,7 @@ fn conclude(bench: &mut Bench<'_>, at_once: usize, first_ns: u64, steps: &[(u64,
     let exact = (steps[0].0 as f64 + STEP_BYTES as f64 / 2.0) * at_once as f64 / quanta;
     bench.verdict.conclude("journal_payload", Value::Number(exact), "B", Confidence::Medium, because, &[SERIES]);
     let beside = first_ns as f64 / rotation - quanta * quantum;
-    let because = format!("the shortest group of writes takes {}", turns(first_ns as f64 / rotation));
+    let because = format!("the shortest packet takes {}", rotations(first_ns as f64 / rotation));
     bench.verdict.conclude("journal_out_of_band", Value::Number(beside), "rotations", sure, because, &[SERIES]);
 }
 

@@ -194,7 +194,7 @@ fn note_conditions(bench: &mut Bench<'_>, turns: Option<u32>, step: f64, step_ns
     match turns {
         Some(1) => {}
         Some(turns) => {
-            bench.verdict.add_condition(format!("a command takes longer than {} turns of the platter", turns - 1));
+            bench.verdict.add_condition(format!("a command takes longer than {} rotations", turns - 1));
         }
         None => bench.verdict.add_condition("the times of reads after pauses do not follow the platter".into()),
     }

@@ -116,6 +116,11 @@ impl Image {
     /// Returns whether the file at `path` begins with the magic number of an image. Returns false if the file cannot be
     /// read.
     pub fn is_one(path: &Path) -> bool {
+        use std::os::unix::fs::FileTypeExt;
+        // To open a pipe is to wait for its writer.
+        if path.metadata().is_ok_and(|is| is.file_type().is_fifo()) {
+            return false;
+        }
         let mut magic = [0; imbrex_device::image::MAGIC.len()];
         let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut magic));
         read.is_ok() && magic == imbrex_device::image::MAGIC

@@ -47,6 +47,33 @@ fn targets_that_cannot_be_are_refused_in_words() {
         refused(&["probe", &path("x"), option], 2, &["--destroy-data"]);
     }
     refused(&["probe", &path("x"), "--test", "type"], 2, &["writes", "--destroy-data"]);
+    assert!(std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
+    refused(&["probe", &path("pipe")], 1, &["neither a block device nor a file"]);
+}
+
+#[test]
+fn no_output_replaces_another_or_the_profile_that_is_probed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let measure =
+        |target: &str, more: &[&str]| [&["probe", target, "--test", "rotation", "-q"], more].concat().join("\n");
+    let profile = imbrex(&["list", "profiles", "cmr-7200"]).stdout;
+    fs::write(path("my.toml"), &profile).unwrap();
+    let (mine, one, other) = (format!("sim:{}", path("my.toml")), path("f.toml"), path("./f.toml"));
+    for (target, more, code, says) in [
+        ("sim:cmr-7200", ["--share", &one, "--report", &other], 2, "--report and --share both name"),
+        ("sim:cmr-7200", ["--share", &one, "--emit-profile", &other], 2, "--share and --emit-profile both name"),
+        (&mine, ["--share", &path("my.toml"), "--seed", "1"], 1, "is the input"),
+        (&format!("{mine}+conventional"), ["--emit-profile", &path("my.toml"), "--seed", "1"], 1, "is the input"),
+    ] {
+        let words = measure(target, &more);
+        refused(&words.split('\n').collect::<Vec<_>>(), code, &[says]);
+    }
+    assert_eq!(fs::read(path("my.toml")).unwrap(), profile);
+    // The path of a profile may name its owner.
+    assert!(imbrex(&["probe", &mine, "--test", "rotation", "-q", "--share", &path("shared.json")]).status.success());
+    let shared = fs::read_to_string(path("shared.json")).unwrap();
+    assert!(shared.contains("\"target\": \"a drive\"") && !shared.contains("my.toml"), "{shared}");
 }
 
 /// A probe is for drives that keep their own rules; a host-managed drive reports its type itself.
