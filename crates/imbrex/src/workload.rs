@@ -597,6 +597,17 @@ fn reopened(file: &Mutex<File>, path: &str) -> Result<File, Failure> {
     File::open(path_of_handle).map_err(|error| Failure::failed(format!("cannot open {path} again: {error}")))
 }
 
+/// Returns the error for a trace without requests, with the option that may have left them all out.
+fn no_requests(path: &str, options: &imbrex_trace::TraceOptions) -> Failure {
+    match (options.action, &options.device) {
+        (Some(action), _) => Failure::failed(format!("{path}: no requests of action {action} in this trace"))
+            .or_try("--action with another letter of Q, D and C, or leave it out"),
+        (None, Some(_)) => Failure::failed(format!("{path}: no requests of this device in this trace"))
+            .or_try("--device with one of those that `imbrex trace info` lists"),
+        (None, None) => Failure::failed(format!("{path}: no requests in this trace")),
+    }
+}
+
 /// Reads a trace through once for its counts (twice if it holds several devices), and hashes it in another thread.
 fn trace(args: &WorkloadOptions, origin: Origin, path: &str, progress: &Progress) -> Result<Workload, Failure> {
     if let Some(seed) = args.seed {
@@ -622,8 +633,7 @@ fn trace(args: &WorkloadOptions, origin: Origin, path: &str, progress: &Progress
         read = read_through(&origin, path, &options, args.limit, progress)?;
     }
     if read.counts.requests == 0 {
-        return Err(Failure::failed(format!("{path}: no requests in this trace"))
-            .or_try("--device with one of those that `imbrex trace info` lists"));
+        return Err(no_requests(path, &options));
     }
     // A reading that `limit` ended has not come to the reader's own check.
     let reason = read.facts.mostly_malformed().filter(|_| options.skip_malformed == SkipMalformed::Some);

@@ -167,3 +167,15 @@ fn means_and_extremes_of_a_trace_are_exact() {
         }
     }
 }
+
+#[test]
+fn a_trace_without_requests_is_told_with_the_option_that_left_them_out() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = file(folder.path(), "t.txt", "  8,0    3        1     0.000000000   697  Q   W 223490 + 8 [k]\n");
+    let (code, stderr) = refused(&["trace", "info", &trace, "--action", "C"]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("no requests of action C") && stderr.contains("--action with another"), "{stderr}");
+    let empty = file(folder.path(), "empty.csv", "time,op,offset,size\n");
+    let (code, stderr) = refused(&["trace", "info", &empty, "--columns", "time,op,offset,size"]);
+    assert!(code == Some(1) && stderr.contains("no requests") && !stderr.contains("--device"), "{stderr}");
+}
