@@ -107,6 +107,16 @@ fn a_file_of_events_replaces_no_file_of_others() {
     }
     assert_eq!(written(simulate(&path("run.events"))), first, "the same run gives the same events");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 2, "no temporary file is left");
+    // A result file of the same name would replace the events.
+    let events = path("out/../out/summary.json");
+    let words = ["simulate", WORKLOAD, "--drive", DRIVE, "--out", &path("out"), "--trace-events", &events];
+    let output = imbrex(&words);
+    assert!(
+        output.status.code() == Some(2) && said(&output).contains("the result file summary.json of --out"),
+        "{}",
+        said(&output)
+    );
+    assert!(!std::path::Path::new(&path("out")).exists(), "nothing is left");
 }
 
 #[test]

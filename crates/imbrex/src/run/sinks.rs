@@ -86,6 +86,22 @@ fn check_events(options: &SimulationOptions) -> Result<(), Failure> {
     }
 }
 
+/// Refuses a file of events with the name of a result file in `folder`: one of the two would be lost.
+fn refuse_result_file(events: &Path, folder: &Folder) -> Result<(), Failure> {
+    let place = |path: &Path| Some((path.parent()?.canonicalize().ok()?, path.file_name()?.to_owned()));
+    // The folder of a bare name is the current one.
+    let path = std::path::absolute(events).map_err(Failure::failed)?;
+    let is_it = |name: &&str| std::path::absolute(folder.file(name)).is_ok_and(|file| place(&file) == place(&path));
+    match files::ours::NAMES.iter().find(|name| is_it(name)) {
+        Some(name) => Err(Failure::usage(format!(
+            "--trace-events {}: is the result file {name} of --out as well",
+            events.display()
+        ))
+        .or_try("another name")),
+        None => Ok(()),
+    }
+}
+
 impl Sinks {
     /// Creates the folder for the result files, if the options name one, checks that files can be written there, and
     /// locks it against other runs.
@@ -93,7 +109,7 @@ impl Sinks {
     /// # Errors
     ///
     /// If the folder cannot be written, if another run uses it, or if it holds a file of another program under the name
-    /// of a result file.
+    /// of a result file. If the file of events would have the name of a result file.
     pub fn prepare(options: &SimulationOptions) -> Result<Sinks, Failure> {
         let folder = match &options.out {
             Some(path) => Some(files::prepare(path)?),
@@ -108,6 +124,9 @@ impl Sinks {
             bytes_max: options.events_bytes_max,
         });
         if let Some(events) = &events {
+            if let Some(folder) = &folder {
+                refuse_result_file(&events.path, folder)?;
+            }
             files::ours::refuse_unmarked(&events.path, EVENTS_MARK)?;
         }
         Ok(Sinks { folder, _reserved, per_io: options.per_io, plans: options.plans, events, parts: Mutex::default() })
