@@ -2,7 +2,7 @@
 //! grows the drive to the workload, and chooses the baseline drive for comparison.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use imbrex_device::drive::{EmulatedDrive, Making, header_of};
 use imbrex_disk::{Profile, Sectors};
@@ -91,12 +91,12 @@ impl ProfileFiles {
     /// profile, cannot be parsed, or names a file that was read before or cannot be read. Building the drive then
     /// reports the error.
     pub fn read(&mut self, text: &str) {
-        let Ok(spec) = DriveSpec::parse(text) else { return };
-        let name = spec.profile;
-        if Profile::named(&name).is_some() || self.texts.contains_key(&name) {
+        let Some(file) = profile_file(text) else { return };
+        let name = file.to_string_lossy().into_owned();
+        if self.texts.contains_key(&name) {
             return;
         }
-        if let Ok(text) = std::fs::read_to_string(&name) {
+        if let Ok(text) = std::fs::read_to_string(&file) {
             self.texts.insert(name, text);
         }
     }
@@ -107,6 +107,13 @@ impl ProfileFiles {
         let found = names.filter_map(|name| self.texts.get_key_value(&name));
         ProfileFiles { texts: found.map(|(name, text)| (name.clone(), text.clone())).collect() }
     }
+}
+
+/// Returns the file of the profile that the drive text `text` names. Returns `None` if the profile is built in or if the
+/// text cannot be parsed.
+pub fn profile_file(text: &str) -> Option<PathBuf> {
+    let name = DriveSpec::parse(text).ok()?.profile;
+    Profile::named(&name).is_none().then(|| name.into())
 }
 
 /// The word that stands for one drive of every kind ([`one_of_every_kind`]).

@@ -232,7 +232,7 @@ struct Pass {
     devices: BTreeMap<u32, DevicePass>,
 }
 
-/// Values seen: a histogram for the percentiles, and what is exact.
+/// Histogram of values, for the percentiles, and their exact sum, minimum and maximum.
 struct Values {
     histogram: Histogram<u64>,
     sum: u128,

@@ -76,10 +76,9 @@ pub(crate) fn parse<W: Into<OsString> + Clone>(words: impl IntoIterator<Item = W
 
 /// Lets every option take a negative number as its value, so that the option itself says which numbers it takes.
 fn with_negative_numbers(command: Clap) -> Clap {
-    let is_option = |argument: &clap::Arg| !argument.is_positional() && argument.get_action().takes_values();
     let command = command.mut_args(|argument| {
-        let takes = is_option(&argument);
-        argument.allow_negative_numbers(takes)
+        let takes_value = !argument.is_positional() && argument.get_action().takes_values();
+        argument.allow_negative_numbers(takes_value)
     });
     command.mut_subcommands(with_negative_numbers)
 }

@@ -56,7 +56,10 @@ pub(crate) fn run(
                 .map_err(|(_, reason)| Failure::usage(format!("{}: {reason}", image.display())))?;
             kinds
         }
-        Asked::File(schedule) => schedule.at_once(&drive).map_err(Failure::failed)?,
+        Asked::File(schedule) => {
+            schedule.check(&drive).map_err(Failure::failed)?;
+            schedule.at_once().map_err(Failure::failed)?
+        }
     };
     for kind in &kinds {
         kind.apply(&mut drive, &mut store)?;

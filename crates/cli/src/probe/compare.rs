@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use imbrex::Failure;
+use imbrex::drives::profile_file;
 use imbrex::table_form::{Cell, Cells, Column};
 use serde_json::Value;
 
 use crate::args::ProbeArgs;
 use crate::output;
-
-/// Mark at the beginning of a text, which some editors write.
-const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Schema of the documents that are compared.
 const SCHEMA: &str = "imbrex.probe/1";
@@ -26,8 +24,8 @@ pub(super) fn shared(mut document: Value) -> Value {
     let is_shared = |fact: &Value| fact["name"].as_str().is_some_and(|name| SHARED_FACTS.contains(&name));
     let facts: Vec<Value> = facts.into_iter().filter(is_shared).collect();
     let model = facts.iter().find(|fact| fact["name"] == "model").and_then(|fact| fact["value"].as_str());
-    // The name of a built-in profile identifies nobody; the path of a profile may.
-    let is_built_in = |target: &&str| target.starts_with("sim:") && !target.contains(['/', '.']);
+    // The path of a profile may name a person; that of a built-in one is no path.
+    let is_built_in = |target: &&str| target.strip_prefix("sim:").is_some_and(|words| profile_file(words).is_none());
     let target = document["target"].as_str().filter(is_built_in);
     document["target"] = target.or(model).unwrap_or("a drive").into();
     document["facts"] = facts.into();
@@ -68,7 +66,8 @@ fn read(path: &Path) -> Result<(String, Value), Failure> {
             .or_try("a file of `imbrex probe --share FILE.json` or `imbrex probe --json`")
     };
     let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text);
+    // Some editors begin a text with a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let document: Value = serde_json::from_str(text).map_err(|error| failed(&format!("is no JSON: {error}")))?;
     if document["schema"] != SCHEMA || !document["properties"].is_array() {
         return Err(failed(&"is no measurement of the probe"));

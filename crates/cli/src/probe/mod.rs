@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 
 use imbrex_probe::models::stated;
 use imbrex_probe::{ProbeOptions, ProbeState, Verdict, emit_profile, experiments, probe};
-use imbrex_sim::DriveSpec;
 use imbrex_units::quantity;
 
 use crate::args::ProbeArgs;
@@ -20,6 +19,7 @@ use crate::error::ExitCode;
 use crate::{chart_files, interrupt, output};
 use imbrex::Failure;
 use imbrex::Progress;
+use imbrex::drives::profile_file;
 use imbrex::files::{WholeFile, check_output};
 use imbrex::human;
 use imbrex_units::names::suggestion;
@@ -45,7 +45,11 @@ pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     chart_files::check(args.charts.charts.as_deref())?;
     let budget_ns = budget_ns(args)?;
     let target = args.target();
-    let inputs = [PathBuf::from(target.strip_prefix("sim:").map_or_else(|| target.to_string(), profile_of))];
+    let input = match target.strip_prefix("sim:") {
+        Some(words) => profile_file(words),
+        None => Some(target.into()),
+    };
+    let inputs: Vec<PathBuf> = input.into_iter().collect();
     let outputs = [
         ("--report", args.report.as_deref()),
         ("--share", args.share.as_deref()),
@@ -78,11 +82,6 @@ pub(crate) fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         Some(reason) => Err(Failure::failed(reason)),
         None => Ok(ExitCode::Done),
     }
-}
-
-/// Returns the name or the file of the profile that the drive `words` names.
-fn profile_of(words: &str) -> String {
-    DriveSpec::parse(words).map_or_else(|_| words.to_string(), |spec| spec.profile)
 }
 
 /// Returns an error if options of a measurement are given where nothing is measured.

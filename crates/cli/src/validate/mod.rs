@@ -4,8 +4,6 @@ mod page;
 
 pub(crate) use self::page::{distributions, facts_page};
 
-use std::path::PathBuf;
-
 use imbrex_calibrate::validate::Validation;
 
 use crate::args::ValidateArgs;
@@ -15,6 +13,7 @@ use crate::message;
 use crate::output;
 use crate::probe::{check_writable, write_whole};
 use imbrex::Failure;
+use imbrex::drives::profile_file;
 use imbrex::human::ms;
 use imbrex::measured::{hold, validation_document, warnings_of};
 use imbrex::table_form::{Cell, Cells, Column};
@@ -25,7 +24,8 @@ pub(crate) fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure>
     chart_files::check(args.charts.charts.as_deref())?;
     if let Some(path) = &args.report {
         let workload = args.workload.as_deref().map(inputs_of).unwrap_or_default();
-        let inputs = [workload, vec![args.measured.measured.clone(), PathBuf::from(&args.drive)]].concat();
+        let profile = profile_file(&args.drive).into_iter().collect();
+        let inputs = [workload, vec![args.measured.measured.clone()], profile].concat();
         check_writable(path, "--report", &inputs)?;
     }
     let (path, options) = (&args.measured.measured, args.measured.options());

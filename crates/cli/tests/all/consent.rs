@@ -302,6 +302,19 @@ fn no_output_replaces_an_input() {
             assert_eq!(fs::read_to_string(place("t.csv")).unwrap(), trace, "{words:?}");
         }
     }
+    // The profile of a drive is an input, also with a layer and parameters after it.
+    let profile = "base = \"cmr-7200\"\nname = \"mine\"\nsummary = \"my drive\"\ndefault_layer = \"conventional\"\n";
+    fs::write(place("my.toml"), profile).unwrap();
+    let (profile_path, words) = (text(&place("my.toml")), ["--columns", "time,op,offset,size,latency"]);
+    fs::write(place("m.csv"), "0,read,0,4096,0.008\n1,read,40960000,4096,0.009\n").unwrap();
+    for drive in ["", "+conventional", "+conventional:host.queue=16"] {
+        let (drive, measured) = (format!("{profile_path}{drive}"), text(&place("m.csv")));
+        let report = ["--drive", &drive, "--report", &profile_path];
+        let words = [&["validate", &measured][..], &words, &["--units", "s,,B,B,s"], &report].concat();
+        let (code, said) = tried(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert!(code == Some(1) && said.contains("is the input"), "{drive}: {said}");
+    }
+    assert_eq!(fs::read_to_string(place("my.toml")).unwrap(), profile);
     // A trace with the name of one of the program's result files.
     let [out, rows] = ["sub", "sub/ios.parquet"].map(|name| text(&place(name)));
     done(&["trace", "convert", &input, &rows, "--to", "imbrex"]);

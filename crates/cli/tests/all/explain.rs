@@ -142,6 +142,14 @@ fn a_file_system_on_an_image_writes_its_events() {
     let output = imbrex(&[&bench[..], &["-q", "--trace-events", &events, "--trace-events-size", "64KiB"]].concat());
     assert!(output.status.success() && said(&output).contains("requests are left out of"), "{}", said(&output));
     assert!(std::fs::metadata(&events).expect("it was written").len() <= 64 << 10);
+    std::fs::create_dir(path("out")).expect("it is new");
+    let events = path("out/summary.json");
+    let output = imbrex(&[&bench[..], &["-q", "--out", &path("out"), "--trace-events", &events]].concat());
+    assert!(
+        output.status.code() == Some(2) && said(&output).contains("the result file summary.json of --out"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]

@@ -154,14 +154,12 @@ impl FaultKind {
         }
     }
 
-    /// Makes the change to a copy of the zones, to find out whether they allow it after the changes before it.
-    fn rehearse(&self, zones: &mut Zones) -> Result<(), ZoneError> {
-        let mut plan = Plan::new();
-        plan.open(GroupKind::Host);
+    /// Makes the fault's change to the zones, and adds its writes to the plan. Faults of sectors change no zone.
+    fn change(&self, zones: &mut Zones, plan: &mut Plan) -> Result<(), ZoneError> {
         match *self {
             FaultKind::Unreadable { .. } | FaultKind::Slow { .. } => Ok(()),
-            FaultKind::Zone { zone, condition } => zones.fail(zone, condition, &mut plan),
-            FaultKind::Pointer { zone, to } => zones.move_pointer(zone, to.0, &mut plan),
+            FaultKind::Zone { zone, condition } => zones.fail(zone, condition, plan),
+            FaultKind::Pointer { zone, to } => zones.move_pointer(zone, to.0, plan),
         }
     }
 
@@ -176,11 +174,8 @@ impl FaultKind {
         match *self {
             FaultKind::Unreadable { lba, sectors } => store.record(&known::unreadable(lba, sectors, true)),
             FaultKind::Slow { lba, sectors, by } => store.record(&known::slow(lba, sectors, by)),
-            FaultKind::Zone { zone, condition } => {
-                change_zones(drive, store, |zones, plan| zones.fail(zone, condition, plan))
-            }
-            FaultKind::Pointer { zone, to } => {
-                change_zones(drive, store, |zones, plan| zones.move_pointer(zone, to.0, plan))
+            FaultKind::Zone { .. } | FaultKind::Pointer { .. } => {
+                change_zones(drive, store, |zones, plan| self.change(zones, plan))
             }
         }
     }
@@ -194,11 +189,14 @@ impl FaultKind {
 /// # Panics
 /// If a [`FaultKind::Zone`] has another condition than read-only or offline.
 pub fn check_all(kinds: &[FaultKind], drive: &Drive) -> Result<(), (usize, String)> {
+    // The changes are made to a copy of the zones.
     let mut zones = drive.layer.zones().cloned();
     for (index, kind) in kinds.iter().enumerate() {
         kind.check(drive).map_err(|reason| (index, reason))?;
         if let Some(zones) = &mut zones {
-            kind.rehearse(zones).map_err(|error| (index, error.to_string()))?;
+            let mut plan = Plan::new();
+            plan.open(GroupKind::Host);
+            kind.change(zones, &mut plan).map_err(|error| (index, error.to_string()))?;
         }
     }
     Ok(())

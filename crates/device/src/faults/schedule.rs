@@ -113,7 +113,8 @@ impl Schedule {
         Ok(Schedule { place: place.into(), faults })
     }
 
-    /// Checks that `drive` can have every fault of the schedule.
+    /// Checks that `drive` can have every fault of the schedule; and that its zones, as they are now, allow the faults
+    /// without a moment, each after those before it.
     ///
     /// # Errors
     /// The reason for the first fault that the drive cannot have, with its line.
@@ -121,16 +122,17 @@ impl Schedule {
         for (line, fault) in &self.faults {
             fault.kind.check(drive).map_err(|reason| self.wrong(*line, reason))?;
         }
-        Ok(())
+        let now = self.faults.iter().filter(|(_, fault)| fault.due == Due::Now);
+        let (lines, kinds): (Vec<usize>, Vec<FaultKind>) = now.map(|(line, fault)| (*line, fault.kind)).unzip();
+        check_all(&kinds, drive).map_err(|(index, reason)| self.wrong(lines[index], reason))
     }
 
     /// Returns the faults without their moments, in the order of the text, for a caller in which no simulated time
     /// passes.
     ///
     /// # Errors
-    /// The first fault that has `at` or `after_requests`, or that `drive` cannot have after those before it, with its
-    /// line.
-    pub fn at_once(&self, drive: &Drive) -> Result<Vec<FaultKind>, ScheduleError> {
+    /// The first fault that has `at` or `after_requests`, with its line.
+    pub fn at_once(&self) -> Result<Vec<FaultKind>, ScheduleError> {
         let at_once = |(line, fault): &(usize, Fault)| match fault.due {
             Due::Now => Ok(fault.kind),
             Due::At(_) | Due::AfterRequests(_) => {
@@ -139,9 +141,7 @@ impl Schedule {
                 Err(self.wrong(*line, reason.into()))
             }
         };
-        let kinds = self.faults.iter().map(at_once).collect::<Result<Vec<_>, _>>()?;
-        check_all(&kinds, drive).map_err(|(index, reason)| self.wrong(self.faults[index].0, reason))?;
-        Ok(kinds)
+        self.faults.iter().map(at_once).collect()
     }
 
     /// Returns the faults with their moments, in the order of the text.

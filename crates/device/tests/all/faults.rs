@@ -298,8 +298,7 @@ fn a_wrong_schedule_is_refused_with_its_line() {
     }
     let timed =
         Schedule::parse("faults.toml", &fault("kind = \"zone-offline\"\nzone = 1\nat = \"1s\"")).expect("right");
-    let (zoned, _) = Store::create(Memory::new(), drive("strict-append").1).expect("memory takes it");
-    let error = timed.at_once(&zoned).expect_err("it waits");
+    let error = timed.at_once().expect_err("it waits");
     assert!(error.line == 3 && error.to_string().contains("imbrex serve FILE --faults"), "{error}");
 }
 

@@ -31,6 +31,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::error::Failure;
 use imbrex_safety::OutputError;
 pub use imbrex_safety::check_output;
 
@@ -176,6 +177,29 @@ impl Folder {
                 remedy: "wait until it ends, or give --out another folder",
             }),
             Err(std::fs::TryLockError::Error(_)) => Ok(None),
+        }
+    }
+
+    /// Refuses another output of the run, given with `option`, that has the name of a result file in this folder: one of
+    /// the two would be lost.
+    ///
+    /// # Errors
+    ///
+    /// A wrong command line, if `path` is such a file.
+    pub fn refuse_as_output(&self, option: &str, path: &Path) -> Result<(), Failure> {
+        let place = |path: &Path| {
+            let path = std::path::absolute(path).ok()?;
+            Some((path.parent()?.canonicalize().ok()?, path.file_name()?.to_owned()))
+        };
+        let its_place = place(path);
+        let is_it = |name: &&&str| its_place.is_some() && place(&self.file(name)) == its_place;
+        match ours::NAMES.iter().find(is_it) {
+            Some(name) => {
+                let path = path.display();
+                Err(Failure::usage(format!("{option} {path}: is the result file {name} of --out as well"))
+                    .or_try("another name"))
+            }
+            None => Ok(()),
         }
     }
 

@@ -168,8 +168,8 @@ fn is_descriptor(path: &Path) -> bool {
     let own = |folder: &Path| {
         fs::canonicalize("/proc/self/fd").is_ok_and(|own| folder.canonicalize().is_ok_and(|it| it == own))
     };
-    path.parent().is_some_and(|folder| folder.starts_with("/dev") || folder.starts_with("/proc"))
-        && path.parent().is_some_and(own)
+    let is_there = |folder: &&Path| folder.starts_with("/dev") || folder.starts_with("/proc");
+    path.parent().filter(is_there).is_some_and(own)
 }
 
 /// Returns whether `path` leads to one of this process's descriptors.

@@ -86,22 +86,6 @@ fn check_events(options: &SimulationOptions) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a file of events with the name of a result file in `folder`: one of the two would be lost.
-fn refuse_result_file(events: &Path, folder: &Folder) -> Result<(), Failure> {
-    let place = |path: &Path| Some((path.parent()?.canonicalize().ok()?, path.file_name()?.to_owned()));
-    // The folder of a bare name is the current one.
-    let path = std::path::absolute(events).map_err(Failure::failed)?;
-    let is_it = |name: &&str| std::path::absolute(folder.file(name)).is_ok_and(|file| place(&file) == place(&path));
-    match files::ours::NAMES.iter().find(|name| is_it(name)) {
-        Some(name) => Err(Failure::usage(format!(
-            "--trace-events {}: is the result file {name} of --out as well",
-            events.display()
-        ))
-        .or_try("another name")),
-        None => Ok(()),
-    }
-}
-
 impl Sinks {
     /// Creates the folder for the result files, if the options name one, checks that files can be written there, and
     /// locks it against other runs.
@@ -125,7 +109,7 @@ impl Sinks {
         });
         if let Some(events) = &events {
             if let Some(folder) = &folder {
-                refuse_result_file(&events.path, folder)?;
+                folder.refuse_as_output("--trace-events", &events.path)?;
             }
             files::ours::refuse_unmarked(&events.path, EVENTS_MARK)?;
         }

@@ -61,6 +61,9 @@ pub(super) fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
     check_events(args)?;
     let events = EventsFile::of(&args.events)?;
     let folder = args.out.as_deref().map(files::prepare).transpose()?;
+    if let (Some(folder), Some(path)) = (&folder, &args.events.trace_events) {
+        folder.refuse_as_output("--trace-events", path)?;
+    }
     // Held until the files are written.
     let _reserved = folder.as_ref().map(files::Folder::reserve).transpose()?;
     let sizes = sizes(args, benchmark)?;

@@ -74,6 +74,11 @@ fn no_output_replaces_another_or_the_profile_that_is_probed() {
     assert!(imbrex(&["probe", &mine, "--test", "rotation", "-q", "--share", &path("shared.json")]).status.success());
     let shared = fs::read_to_string(path("shared.json")).unwrap();
     assert!(shared.contains("\"target\": \"a drive\"") && !shared.contains("my.toml"), "{shared}");
+    let built_in = "sim:cmr-7200:host.queue=16";
+    let words = ["probe", built_in, "--test", "rotation", "-q", "--share", &path("built-in.json")];
+    assert!(imbrex(&words).status.success());
+    let shared = fs::read_to_string(path("built-in.json")).unwrap();
+    assert!(shared.contains(built_in), "{shared}");
 }
 
 /// A probe is for drives that keep their own rules; a host-managed drive reports its type itself.
